@@ -169,13 +169,19 @@ func (c *Client) Read(ctx context.Context, sid string, from, to uint64) iter.Seq
 // LastEvent returns the sequence of the log's newest event.
 func (c *Client) LastEvent(ctx context.Context) (uint64, error) { return c.bus.LastSeq(ctx) }
 
-// Delta is a piece of a model's streamed text. A new Start of the same Effect makes
-// earlier deltas void.
+// Delta is a piece of a model's text, while the model answers: published on
+// refold.live.<session>, not stored.
+//
+// A new Start of the same Effect makes earlier deltas void.
 type Delta struct {
-	Effect string `json:"effect"`
-	Start  string `json:"start"`
-	N      uint64 `json:"n"` // from 0, in one start
-	Text   string `json:"text"`
+	Effect string `json:"effect" lim:"@generation"`
+	// Per start of the effect. A later start begins again: discard the text of the earlier
+	// one. A try after an answer that broke off is a start too.
+	Start string `json:"start" pattern:"^[0-9A-HJKMNP-TV-Z]{26}$"`
+	// Counts from 0 in each start, without gaps.
+	N uint64 `json:"n"`
+	// The text.
+	Text string `json:"text" lim:"1..32768"`
 }
 
 // Live calls fn with the deltas of a session as they arrive, until ctx ends.

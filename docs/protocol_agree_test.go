@@ -99,7 +99,7 @@ func newAgreement(t *testing.T, s *schemas, typ string) *agreement {
 	t.Helper()
 	a := &agreement{
 		grammar: grammar{schemas: s, typ: typ, inner: map[string][]located{}, sampled: map[string][]any{}},
-		goType:  messageTypes[typ].typ, all: map[string]bool{}, places: map[string]bool{}, looked: map[string]bool{}, hit: map[string]bool{},
+		goType:  reflect.TypeFor[session.InstallRecord](), all: map[string]bool{}, places: map[string]bool{}, looked: map[string]bool{}, hit: map[string]bool{},
 	}
 	name := "Envelope"
 	var text []byte
@@ -107,7 +107,9 @@ func newAgreement(t *testing.T, s *schemas, typ string) *agreement {
 		a.start = reach(t, typ)
 		doors := s.doors(typ)
 		a.door = doors[len(doors)-1] // what clients may say operators may say in full
-		packed, err := codec.Marshal(full(t, typ, a.start))
+		body := full(t, typ, a.start)
+		a.goType = reflect.TypeOf(body)
+		packed, err := codec.Marshal(body)
 		if err != nil {
 			t.Fatal(err)
 		}

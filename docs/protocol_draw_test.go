@@ -349,3 +349,14 @@ func packedOf(value any) ([]byte, error) {
 	}
 	return codec.Marshal(plain(value))
 }
+
+// fieldsOf yields the fields of a struct, embedded ones included.
+func fieldsOf(typ reflect.Type) func(yield func(reflect.StructField) bool) {
+	return func(yield func(reflect.StructField) bool) {
+		for _, field := range reflect.VisibleFields(typ) {
+			if !field.Anonymous && field.IsExported() && !yield(field) {
+				return
+			}
+		}
+	}
+}

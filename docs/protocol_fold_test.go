@@ -40,7 +40,7 @@ func TestScenariosFitSchemas(t *testing.T) {
 		foldFile(t, s, path, string(text), check, nil)
 	}
 	foldFile(t, s, "story", story, check, nil)
-	for _, name := range slices.Concat(session.EventTypes(), noticeTypes(t), []string{"Generation", "ToolCall", "Step", "Wake", "View", "InstallRecord"}) {
+	for _, name := range slices.Concat(session.EventTypes(), s.noticeTypes(), []string{"Generation", "ToolCall", "Step", "Wake", "View", "InstallRecord"}) {
 		if seen[name] == 0 && name != session.NoticeSessionQuarantined { // which no fold says
 			t.Errorf("no scenario has a %s", name)
 		}

@@ -28,7 +28,7 @@ func full(t *testing.T, typ string, f *folding) any {
 			ArgsHash: codec.Sum([]byte("{}")).String(), Arguments: `{"sum":3}`, Call: "r1t1c0", Decision: session.DecisionApprove, Manifest: codec.Sum(nil).String(), Reason: "so it is",
 		}
 	case session.TypeSessionConfigured:
-		return flatConfig{RunConfig: fullConfig(t), QueueMax: 3}
+		return session.SessionConfigured{RunConfig: fullConfig(t), QueueMax: 3}
 	case session.TypeToolRegistrySet:
 		return session.ToolRegistrySet{
 			DefaultProfile: "mine", ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t)},

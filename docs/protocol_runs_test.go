@@ -128,7 +128,7 @@ func TestEveryFieldIsSetOnce(t *testing.T) {
 		f.step(fmt.Sprintf("settle r2t%ds ok {}", turn))
 		collect(f, f.step(fmt.Sprintf("settle r2t%d calls%s", turn, strings.Repeat(" nosuch{}", session.CallsMax))))
 	}
-	for _, name := range slices.Concat(noticeTypes(t), slices.Collect(maps.Values(effectSchemas)), []string{"View"}) {
+	for _, name := range slices.Concat(s.noticeTypes(), slices.Collect(maps.Values(effectSchemas)), []string{"View"}) {
 		if name == session.NoticeSessionQuarantined {
 			continue // no fold says it
 		}

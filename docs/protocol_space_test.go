@@ -1,8 +1,6 @@
 package docs_test
 
 import (
-	"testing"
-
 	"github.com/nats-io/nkeys"
 
 	"github.com/refold/refold/actors/session"
@@ -39,29 +37,6 @@ func supportManifest() *space.Manifest {
 func stagedManifest() *space.Manifest {
 	m := supportManifest()
 	m.Description = "Another one."
-	return m
-}
-
-// fullManifest is a manifest with all its fields. It is valid in no space.
-func fullManifest(t *testing.T) space.Manifest {
-	t.Helper()
-	m, file := *supportManifest(), 0
-	m.Catalogs[0].ToolChoice = "auto"
-	m.Category, m.Description, m.DisplayName, m.Scanned = "help", "Help.", "Support", true
-	m.Context = []space.Group{{Files: []int{0}, Group: "docs"}}
-	m.Defaults = &space.Defaults{PromptPack: "default", ToolCatalog: "default"}
-	m.LeftOut = []space.LeftOut{{Code: space.BadFrontmatter, File: "skills/bad/SKILL.md"}}
-	m.Needs = []string{"secret:KEY"}
-	m.Prompts[0].Parts = []space.Part{{Context: "docs", File: &file, Role: "user", Skills: true, Vars: codec.Pairs{{Key: "run", Value: raw(t, "1")}}}}
-	m.Prompts[0].Params, m.Prompts[0].ResponseFormat = raw(t, `{"seed":1}`), fullFormat(t)
-	m.Skills = []space.Skill{{
-		AllowedTools: []string{"shell"}, Description: "Pays back.", Files: []int{0}, Hidden: true, Body: 1, Info: codec.Pairs{{Key: "license", Value: raw(t, `"MIT"`)}},
-		Needs: []string{"bin:jq?"}, Skill: "refunds",
-	}}
-	tool := fullTool(t)
-	tool.Needs = []string{"secret:KEY"}
-	m.Tools = append(m.Tools, tool)
-	m.Words = []space.Word{{ArgsSchema: raw(t, `{"type":"object"}`), Description: "Looks up.", Tool: "crm.lookup"}}
 	return m
 }
 
@@ -111,64 +86,4 @@ func fullSpace(typ string) any {
 		return session.WorkspaceSyncFailed{Effect: "y1", Error: session.Fault{Code: "workspace_invalid", Detail: "see the problems", Retryable: true}, Problems: problems}
 	}
 	return nil
-}
-
-// spaceEnums are the lists of values of the schemas that spaces brought.
-func spaceEnums(t *testing.T) map[string][]string {
-	t.Helper()
-	modes := []string{session.ModeNextRun, session.ModeNextStep, session.ModeImmediate}
-	said := []string{space.RoleUser, space.RoleAssistant}
-	shown := append([]string{session.PromptDocument, session.PromptImage, session.PromptSkills, session.PromptSkill}, said...)
-	codes := constants(t, "space/problem.go", func(_, typ string) bool { return typ == "ProblemCode" })
-	parts := []string{session.OnlyPrompts, session.OnlyTools, session.OnlyContext, session.OnlySkills}
-	// What the code has as literals.
-	sources := []string{"factory", "package", "module"}
-	kinds, attach := []string{string(space.Workspace), string(space.Pack)}, []string{session.AttachOperator, session.AttachModel}
-	return map[string][]string{
-		"View#/$defs/turn/properties/prompt/properties/parts/items/properties/role": shown,
-		"Generation#/properties/prompt/items/properties/role":                       shown,
-		"Manifest#/properties/prompts/items/properties/parts/items/properties/role": said,
-		"Manifest#/properties/kind":                                                 kinds,
-		"Space#/properties/kind":                                                    kinds,
-		"ToolCall#/properties/spaces/items/properties/kind":                         kinds,
-		"WorkspaceApplied#/properties/kind":                                         kinds,
-		"WorkspaceDetached#/properties/kind":                                        kinds,
-		"WorkspaceSyncRequested#/properties/kind":                                   kinds,
-		"WorkspaceFailed#/properties/kind":                                          kinds,
-		"WorkspaceGone#/properties/kind":                                            kinds,
-		"WorkspaceDisplaced#/properties/kind":                                       kinds,
-		"WorkspaceStaged#/properties/kind":                                          kinds,
-		"parts/Grant#/properties/kind":                                              kinds,
-		"parts/Grant#/then/properties/may/items":                                    {session.MayPrompt, session.MaySkills},
-		"parts/Grant#/properties/attach/items":                                      attach,
-		"ToolCall#/properties/grants/items/properties/attach/items":                 attach,
-		"ToolCall#/properties/grants/items/properties/sources/items":                sources,
-		"Space#/properties/only/items":                                              parts,
-		"WorkspaceSyncRequested#/properties/only/items":                             parts,
-		"View#/$defs/space/properties/mode":                                         modes,
-		"WorkspaceApplied#/properties/mode":                                         modes,
-		"WorkspaceApplyRequested#/properties/mode":                                  modes,
-		"WorkspaceSyncRequested#/properties/apply":                                  modes,
-		"WorkspaceStaged#/properties/outcome":                                       {session.OutcomeStaged, session.OutcomeUnchanged, session.OutcomeDry},
-		"WorkspaceSnapshotReady#/properties/source":                                 sources,
-		"WorkspaceSyncUnchanged#/properties/source":                                 sources,
-		"ToolCall#/properties/spaces/items/properties/source":                       sources,
-		"parts/Grant#/properties/sources/items":                                     sources,
-		"parts/Grant#/properties/may/items":                                         {session.MayPrompt, session.MaySkills, session.MayResponseFormat, session.MayParams, session.MayRewords},
-		"parts/Problem#/properties/code":                                            codes,
-	}
-}
-
-// fullTrust is a trust with all fields.
-func fullTrust() *space.Trust {
-	return &space.Trust{Digests: []string{supportManifest().Hash().String()}, Keys: []string{fullKey()}, Version: "1"}
-}
-
-// fullPack is a pack that a person is shown, with all fields.
-func fullPack() *session.ApprovalPack {
-	hash := supportManifest().Hash()
-	return &session.ApprovalPack{
-		Space: "crm", Version: "1.4.2", Hash: hash.String(), Seq: 4, Signer: fullKey(), Tools: []string{"crm.find"}, Secrets: []string{"CRM_KEY"},
-		Prompt: []session.ApprovalFile{{Path: "persona.md", Ref: codec.Ref{Hash: hash}.String(), Size: 37}}, Cut: true,
-	}
 }

@@ -3,7 +3,6 @@ package docs_test
 import (
 	"encoding/json"
 	"fmt"
-	"math/bits"
 	"os"
 	"path"
 	"path/filepath"
@@ -153,67 +152,6 @@ func TestExamples(t *testing.T) {
 	for _, name := range s.names() {
 		if path.Dir(name) != partsDir && !shown[name] {
 			t.Errorf("%s: no example of %s", protocolDoc, name)
-		}
-	}
-}
-
-// TestProtocolListsFields: the section of a message tells all its fields, their
-// lengths, and the doors of an event.
-func TestProtocolListsFields(t *testing.T) {
-	t.Parallel()
-	s := readSchemas(t)
-	told := sections(t, protocolDoc)
-	for _, name := range s.names() {
-		text, ok := told[path.Base(name)]
-		if !ok {
-			t.Errorf("%s: no section %s", protocolDoc, path.Base(name))
-			continue
-		}
-		walk(s.docs[name], func(at string, node map[string]any) {
-			fields, _ := node["properties"].(map[string]any)
-			for field, schema := range fields {
-				if !regexp.MustCompile("`([a-z_.\\[\\]]+[.])?" + field + "`").MatchString(text) {
-					t.Errorf("%s: section %s does not tell of `%s`", protocolDoc, path.Base(name), field)
-				}
-				tellsLength(t, path.Base(name), text, field, schema)
-			}
-		})
-		if doors := s.doors(name); len(doors) > 0 {
-			var names []string
-			for _, door := range doors {
-				names = append(names, "`"+string(door)+"`")
-			}
-			want := "Door " + names[0] + "."
-			if len(names) > 1 {
-				want = "Doors " + strings.Join(names, ", ") + "."
-			}
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: section %s does not say %q", protocolDoc, name, want)
-			}
-		}
-	}
-}
-
-// tellsLength complains if the row of a field leaves out how long it may be.
-func tellsLength(t *testing.T, section, text, field string, schema any) {
-	t.Helper()
-	object, _ := schema.(map[string]any)
-	for _, keyword := range []string{"maxLength", "maxItems", "maximum"} {
-		number, ok := object[keyword].(json.Number)
-		if !ok {
-			continue
-		}
-		row := regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+[.])?" + field + "` \\|.*$").FindString(text)
-		n, err := number.Int64()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ways := []string{number.String(), fmt.Sprintf("%d KiB", n>>10), fmt.Sprintf("%d,%03d", n/1000, n%1000)}
-		if n&(n-1) == 0 {
-			ways = append(ways, fmt.Sprintf("2^%d", bits.TrailingZeros64(uint64(n))))
-		}
-		if row != "" && !slices.ContainsFunc(ways, func(way string) bool { return strings.Contains(row, way) }) {
-			t.Errorf("%s: section %s: the row of `%s` does not say %v: %s", protocolDoc, section, field, number, row)
 		}
 	}
 }

@@ -6,13 +6,18 @@ import (
 	"strconv"
 )
 
-// ApprovalRule is one rule of the install policy: whether the calls that it
-// matches may run, and which of them a person must approve. The first matching
-// rule decides.
+// ApprovalRule is a rule of an install policy that decides over calls. The first rule
+// that matches decides.
 type ApprovalRule struct {
-	Decision Decision `msgpack:"decision"`        // allow, ask, deny
-	Tools    []string `msgpack:"tools,omitempty"` // by tool_id or tool_name of the record, an alternate's too; none is all
-	When     string   `msgpack:"when,omitempty"`  // CEL over the call and the run; empty always holds
+	// The call runs, waits for a person, or is refused.
+	Decision Decision `msgpack:"decision"`
+	// The tools that the rule is about, all if absent: tool_ids, or tool_names that the
+	// install record has, an alternate's too. A name that the record lacks is the tool_id
+	// of a tool that a session's own registry may have.
+	Tools []string `msgpack:"tools,omitempty" lim:"..ToolsMax,item=@tool_id"`
+	// A condition in CEL over the call and the run, described in docs/semantics.md; always
+	// holds if absent.
+	When string `msgpack:"when,omitempty" lim:"..WhenBytesMax"`
 }
 
 // Decision is a policy's verdict on a call. The texts are wire.

@@ -15,10 +15,16 @@ var builtinJSON []byte
 
 // Defaults are the parts of an install record that define a registry.
 type Defaults struct {
-	DefaultProfile    string      `msgpack:"default_profile,omitempty"`
-	ProfileByProvider codec.Pairs `msgpack:"profile_by_provider,omitempty"` // a provider's name to that of a profile
-	Profiles          []Profile   `msgpack:"profiles,omitempty"`
-	Tools             []ToolSpec  `msgpack:"tools"`
+	// A profile of this registry, for runs whose provider is not in profile_by_provider.
+	// Without it these runs have all tools.
+	DefaultProfile string `msgpack:"default_profile,omitempty" lim:"@token"`
+	// Provider to profile of this registry, for its runs. Providers are compared without
+	// regard to case; each is listed once.
+	ProfileByProvider codec.Pairs `msgpack:"profile_by_provider,omitempty" lim:"..ProfilesMax,key=@token,value=@token"`
+	// Lists of tools by name. They replace all earlier profiles, as tools does.
+	Profiles []Profile `msgpack:"profiles,omitempty" lim:"..ProfilesMax"`
+	// The registry.
+	Tools []ToolSpec `msgpack:"tools" lim:"..ToolsMax"`
 }
 
 // Registry validates d. The error is a *RegistryError.

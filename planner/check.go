@@ -51,6 +51,8 @@ func (r Rejection) Status() Status {
 }
 
 // ObservedCall is a call as the model made it.
+//
+//wire:rule {"dependentRequired": {"size": ["arguments_blob"]}, "not": {"required": ["arguments", "arguments_blob"]}}
 type ObservedCall struct {
 	ToolName  string
 	Arguments string // JSON text; empty counts as {}

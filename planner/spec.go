@@ -2,40 +2,78 @@ package planner
 
 import "github.com/refold/refold/codec"
 
-// ToolSpec is one tool of a registry: what the model sees (descriptor) and what
-// may happen (binding). Struct fields are in the byte order of their wire
-// names, which is the order of the encoding.
+// ToolSpec is a tool of a registry: how the model sees it, and what happens when it is
+// called.
+//
+// Struct fields are in the byte order of their wire names, which is the order of the
+// encoding.
+//
+//wire:rule {"if": {"required": ["resource_kind"]}, "then": {"properties": {"resource_key": {"minLength": 1}}, "required": ["resource_key"]}}
 type ToolSpec struct {
-	Access       Access       `msgpack:"access,omitempty"`       // read, or write (the default)
-	Alternates   []Descriptor `msgpack:"alternates,omitempty"`   // other descriptors for the same binding
-	Approval     string       `msgpack:"approval,omitempty"`     // never (default), always, or CEL over the call: true asks a person
-	ArgsSchema   codec.Raw    `msgpack:"args_schema"`            // JSON Schema 2020-12, self-contained
-	Availability []Rule       `msgpack:"availability,omitempty"` // all must hold; none is always
-	DeadlineMS   int64        `msgpack:"deadline_ms,omitempty"`  // limit of one start; 0 is the default
-	Description  string       `msgpack:"description,omitempty"`
-	Executor     Executor     `msgpack:"executor"`
-	Needs        []string     `msgpack:"needs,omitempty"` // of a pack's tool: secret:NAME, env:NAME, bin:a|b, os:linux|darwin; optional with a ? at the end
-	ParallelSafe bool         `msgpack:"parallel_safe,omitempty"`
-	Requires     []string     `msgpack:"requires,omitempty"`      // capabilities
-	ResourceKey  string       `msgpack:"resource_key,omitempty"`  // template: host.fs:{path}
-	ResourceKind ResourceKind `msgpack:"resource_kind,omitempty"` // what the part of the key is: text (the default) or path
-	RetrySafe    bool         `msgpack:"retry_safe,omitempty"`
-	ToolID       string       `msgpack:"tool_id"`
-	ToolName     string       `msgpack:"tool_name"`
-	ToolRef      *codec.Ref   `msgpack:"tool_ref,omitempty"` // if given, must be the descriptor's
+	// How a call uses its resource; write if absent.
+	Access Access `msgpack:"access,omitempty"`
+	// Other descriptors of the same tool.
+	Alternates []Descriptor `msgpack:"alternates,omitempty" lim:"..AlternatesMax"`
+	// Whether a call needs a person's approval: never (the default), always, or a
+	// condition in CEL over the call and the run, which requires approval if it holds.
+	Approval string `msgpack:"approval,omitempty" lim:"..WhenBytesMax"`
+	// JSON Schema 2020-12 without references to the outside; patterns are RE2.
+	// [semantics.md](semantics.md#what-an-event-may-cost) limits the cost of the whole
+	// schema.
+	ArgsSchema codec.Raw `msgpack:"args_schema" lim:"object"`
+	// Rules that must all hold for the tool to be offered.
+	Availability []Rule `msgpack:"availability,omitempty" lim:"..RulesMax"`
+	// How long one start may take, in milliseconds; 5 minutes if 0 or absent.
+	DeadlineMS int64 `msgpack:"deadline_ms,omitempty" lim:"0..session.DeadlineMaxMS/2"`
+	// For the model.
+	Description string `msgpack:"description,omitempty" lim:"..DescriptionBytesMax"`
+	// The program that carries calls out.
+	Executor Executor `msgpack:"executor"`
+	// Of a pack's tool alone; an install record with it is faulty, and a ToolRegistrySet
+	// `invalid_registry`. `secret:NAME`, `env:NAME`, `bin:a\|b`, `os:linux\|darwin`, with
+	// a `?` at the end if it is optional. The tool is not offered while the `lacks` of its
+	// pack has a need of the tool that is not optional.
+	Needs []string `msgpack:"needs,omitempty" lim:"..space.NeedsMax,unique,item=1..space.NeedBytesMax"`
+	// Whether calls may run concurrently with other calls that are parallel-safe; false if
+	// absent.
+	ParallelSafe bool `msgpack:"parallel_safe,omitempty"`
+	// Capabilities that the install record must grant.
+	Requires []string `msgpack:"requires,omitempty" lim:"..RequiresMax,unique,item=1..CapabilityBytesMax"`
+	// What a call uses: a bare key, or bare:part with {argument} in the part.
+	ResourceKey string `msgpack:"resource_key,omitempty" lim:"..TemplateBytesMax"`
+	// The part of the `resource_key` after the colon, see
+	// [semantics.md](semantics.md#resource-keys): text, compared as it is, or a path in
+	// the host session's working directory. Not without a `resource_key`; one kind for all
+	// parts of a bare key in a registry.
+	ResourceKind ResourceKind `msgpack:"resource_kind,omitempty"`
+	// Whether a call may run twice without harm, and so needs no claim; false if absent.
+	RetrySafe bool `msgpack:"retry_safe,omitempty"`
+	// The registry's key.
+	ToolID string `msgpack:"tool_id" lim:"@tool_id"`
+	// The name for models. No two tools share a name, be it as id or as name, and no two
+	// tool_names differ by case alone.
+	ToolName string `msgpack:"tool_name" lim:"@tool_name"`
+	// If given, it must be the blob name of the descriptor.
+	ToolRef *codec.Ref `msgpack:"tool_ref,omitempty"`
 }
 
-// Descriptor is a tool as the model sees it.
+// Descriptor is what a model is shown of a tool: the content of a blob that a
+// generation names, JSON with sorted keys.
 type Descriptor struct {
-	ArgsSchema  codec.Raw `msgpack:"args_schema"`
-	Description string    `msgpack:"description,omitempty"`
-	ToolName    string    `msgpack:"tool_name"`
+	// JSON Schema 2020-12 of the arguments.
+	ArgsSchema codec.Raw `msgpack:"args_schema" lim:"object"`
+	// Description for the model.
+	Description string `msgpack:"description,omitempty" lim:"..DescriptionBytesMax"`
+	ToolName    string `msgpack:"tool_name" lim:"@tool_name"`
 }
 
 // Executor names what carries a tool out.
 type Executor struct {
-	Kind   string `msgpack:"kind"`   // effect, host_loop; for the session's own tools also space
-	Target string `msgpack:"target"` // a subject token: host
+	// effect: a bridge that serves the target. host_loop: the program that drives the
+	// session.
+	Kind string `msgpack:"kind" lim:"enum=effect|host_loop"`
+	// The target of the bridges, or of the host loop, that carry calls out.
+	Target string `msgpack:"target" lim:"@token"`
 }
 
 // The kinds of executor.
@@ -68,10 +106,15 @@ const (
 )
 
 // Rule is one availability rule: Kind alone, or fact with name and value.
+//
+//wire:rule {"if": {"properties": {"kind": {"const": "fact"}}}, "then": {"required": ["name"]}, "else": {"properties": {"equals": false, "name": false}}}
 type Rule struct {
-	Equals string `msgpack:"equals,omitempty"` // kind fact
-	Kind   string `msgpack:"kind"`             // always, host_session_ready, host_session_not_ready, fact
-	Name   string `msgpack:"name,omitempty"`   // kind fact
+	// Of kind fact: the value.
+	Equals string `msgpack:"equals,omitempty" lim:"..FactValueBytesMax"`
+	// The kind of rule.
+	Kind string `msgpack:"kind" lim:"enum=always|host_session_ready|host_session_not_ready|fact"`
+	// Of kind fact: the fact.
+	Name string `msgpack:"name,omitempty" lim:"1..FactNameBytesMax"`
 }
 
 // The kinds of availability rule.
@@ -91,12 +134,17 @@ const (
 	RuleGrants = "grants"
 )
 
-// Profile is a named list of tools, by tool_id or tool_name, with the step
-// rules of sessions and runs that have none of their own.
+// Profile is a named list of tools.
+//
+// Its step rules are for sessions and runs that have none of their own.
 type Profile struct {
-	Profile string     `msgpack:"profile"`
-	Steps   []StepRule `msgpack:"steps,omitempty"`
-	Tools   []string   `msgpack:"tools"`
+	// Its name.
+	Profile string `msgpack:"profile" lim:"@token"`
+	// Step rules of runs with this profile, if neither the run nor its session has rules.
+	Steps []StepRule `msgpack:"steps,omitempty" lim:"..StepRulesMax"`
+	// The tools in display order: tool_ids, tool_names, or blob names of descriptors. None
+	// twice.
+	Tools []string `msgpack:"tools" lim:"unique,item=@tool"`
 }
 
 // Fact is one fact of a session.

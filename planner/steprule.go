@@ -9,18 +9,30 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// StepRule says what is offered in a step, and how. The first rule of a list whose
-// When holds applies, to that step only. Fields that a rule leaves out stay as they
-// are without it. Struct fields are in the byte order of their wire names.
+// StepRule says what a step offers, and how. The first rule of a list whose when holds
+// applies, to that step only. A field that it leaves out stays as without rules.
+//
+// Struct fields are in the byte order of their wire names.
+//
+//wire:rule {"not": {"required": ["active_tools", "tool_refs"]}}
 type StepRule struct {
-	ActiveTools *[]string    `msgpack:"active_tools,omitempty"` // by tool_id or tool_name; [] is no tools
-	Context     codec.Raw    `msgpack:"context,omitempty"`      // an object that later steps see
-	Model       string       `msgpack:"model,omitempty"`
-	Params      codec.Raw    `msgpack:"params,omitempty"` // an object
-	System      string       `msgpack:"system,omitempty"`
-	ToolChoice  string       `msgpack:"tool_choice,omitempty"` // auto, none, required, or a tool by tool_id or tool_name
-	ToolRefs    *[]codec.Ref `msgpack:"tool_refs,omitempty"`   // descriptors of the registry, instead of active_tools
-	When        string       `msgpack:"when,omitempty"`        // CEL; empty always holds
+	// The tools of the step in display order. An empty list is no tools.
+	ActiveTools *[]string `msgpack:"active_tools,omitempty" lim:"..StepToolsMax,item=@tool"`
+	// The run's context from this step on, as a whole: later rules, hooks and tool calls
+	// receive it.
+	Context codec.Raw `msgpack:"context,omitempty" lim:"object"`
+	// The provider's name of the model.
+	Model string `msgpack:"model,omitempty" lim:"..StepModelBytesMax"`
+	// Replaces the config's as a whole; at most 32 KiB, encoded.
+	Params codec.Raw `msgpack:"params,omitempty" lim:"object"`
+	// Replaces the config's.
+	System string `msgpack:"system,omitempty" lim:"..StepSystemBytesMax"`
+	// auto, none, required, or a tool of the registry, for this step.
+	ToolChoice string `msgpack:"tool_choice,omitempty" lim:"@tool"`
+	// In place of active_tools: descriptors that the registry binds.
+	ToolRefs *[]codec.Ref `msgpack:"tool_refs,omitempty" lim:"..StepToolsMax"`
+	// A condition in CEL, described in docs/semantics.md; always holds if absent.
+	When string `msgpack:"when,omitempty" lim:"..WhenBytesMax"`
 }
 
 // The values of StepRule.ToolChoice that name no tool. A tool with one of these

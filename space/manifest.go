@@ -22,28 +22,49 @@ const None = "none"
 // Default is the prompt pack and the catalog that apply if none is chosen.
 const Default = "default"
 
-// Manifest describes a space except for the content of its files. Lists are
-// sorted by name or path, except for Parts and the Tools of a catalog. Field
+// Manifest is all of a space except the content of its files: canonical msgpack of at
+// most 512 KiB, stored as a blob. Its SHA-256 names the content of the space.
+//
+// Lists are sorted by name or path, except for Parts and the Tools of a catalog. Field
 // names are the wire's, in the byte order of the encoding.
 type Manifest struct {
-	Catalogs    []Catalog          `msgpack:"catalogs,omitempty"` // workspace only
-	Category    string             `msgpack:"category,omitempty"`
-	Context     []Group            `msgpack:"context,omitempty"`
-	Defaults    *Defaults          `msgpack:"defaults,omitempty"` // workspace only
-	Description string             `msgpack:"description,omitempty"`
-	DisplayName string             `msgpack:"display_name,omitempty"`
-	Files       []File             `msgpack:"files,omitempty"` // every file that other fields name by index
-	Kind        Kind               `msgpack:"kind"`
-	LeftOut     []LeftOut          `msgpack:"left_out,omitempty"` // faulty skills that a glob found
-	Needs       []string           `msgpack:"needs,omitempty"`    // pack only: needs of the whole pack
-	Prompts     []Prompt           `msgpack:"prompts,omitempty"`
-	Scanned     bool               `msgpack:"scanned,omitempty"` // there was no index
-	Skills      []Skill            `msgpack:"skills,omitempty"`
-	Space       string             `msgpack:"space"`
-	Tools       []planner.ToolSpec `msgpack:"tools,omitempty"` // pack only
-	V           int                `msgpack:"v"`
-	Version     string             `msgpack:"version,omitempty"`
-	Words       []Word             `msgpack:"words,omitempty"` // workspace only
+	// Lists of tools, by name.
+	Catalogs []Catalog `msgpack:"catalogs,omitempty" lim:"..CatalogsMax"`
+	// For people.
+	Category string `msgpack:"category,omitempty" lim:"..CategoryBytesMax"`
+	// Groups of files that a prompt or a tool shows, by name.
+	Context []Group `msgpack:"context,omitempty" lim:"..GroupsMax"`
+	// What runs have that choose none. Absent: those named default.
+	Defaults *Defaults `msgpack:"defaults,omitempty"`
+	// For people.
+	Description string `msgpack:"description,omitempty" lim:"..DescriptionBytesMax"`
+	// For people.
+	DisplayName string `msgpack:"display_name,omitempty" lim:"..DisplayNameBytesMax"`
+	// Every file that anything else names, by path. Together they have at most 64 MiB.
+	Files []File `msgpack:"files,omitempty" lim:"..FilesMax"`
+	// A pack has no `catalogs`, `words` and `defaults`, a workspace no `tools`.
+	Kind Kind `msgpack:"kind"`
+	// Faulty skills that a glob of the index found, by file. They don't count as skills.
+	LeftOut []LeftOut `msgpack:"left_out,omitempty" lim:"..LeftOutMax"`
+	// Of a pack: what it needs where it runs. secret:NAME, env:NAME, bin:a|b,
+	// os:linux|darwin; with ? at the end if optional.
+	Needs []string `msgpack:"needs,omitempty" lim:"..NeedsMax,item=..NeedBytesMax"`
+	// Prompt packs, by name.
+	Prompts []Prompt `msgpack:"prompts,omitempty" lim:"..PromptsMax"`
+	// The space has no index file; false if absent.
+	Scanned bool `msgpack:"scanned,omitempty"`
+	// Reserved: kept, and shown to nobody.
+	Skills []Skill `msgpack:"skills,omitempty" lim:"..SkillsMax"`
+	// Its name.
+	Space string `msgpack:"space" lim:"@space"`
+	// Of a pack: at most 256 ToolSpecs; of a catalog: its entries.
+	Tools []planner.ToolSpec `msgpack:"tools,omitempty" lim:"..ToolsMax"`
+	// Version of the format.
+	V int `msgpack:"v" lim:"=1"`
+	// `MAJOR.MINOR.PATCH`, with or without a pre-release; required for a pack.
+	Version string `msgpack:"version,omitempty" lim:"..VersionBytesMax"`
+	// Other words for tools.
+	Words []Word `msgpack:"words,omitempty" lim:"..WordsMax"`
 
 	compiled *planner.LayerTools // of Tools, by Parse
 	weight   int                 // in bytes of memory, by Parse
@@ -55,35 +76,54 @@ func (m *Manifest) LayerTools() *planner.LayerTools { return m.compiled }
 
 // File is one file of a space. Its content is the blob that Ref names.
 type File struct {
-	MediaType string    `msgpack:"media_type"`
-	Path      string    `msgpack:"path"`
-	Ref       codec.Ref `msgpack:"ref"`
-	Size      int64     `msgpack:"size"`
+	// Its type.
+	MediaType string `msgpack:"media_type" lim:"..MediaTypeBytesMax"`
+	// Path below the root.
+	Path string `msgpack:"path" lim:"1..PathBytesMax"`
+	// Its content.
+	Ref codec.Ref `msgpack:"ref"`
+	// Size in bytes.
+	Size int64 `msgpack:"size" lim:"0..FileBytesMax"`
 }
 
 // Prompt is a prompt pack.
 type Prompt struct {
-	Params         codec.Raw `msgpack:"params,omitempty"` // defaults for the run's config
-	Parts          []Part    `msgpack:"parts"`
-	PromptPack     string    `msgpack:"prompt_pack"`
-	ResponseFormat codec.Raw `msgpack:"response_format,omitempty"` // likewise
+	// Parameters, if the run's config has none; at most 32 KiB, encoded.
+	Params codec.Raw `msgpack:"params,omitempty" lim:"object"`
+	// What is shown, in order.
+	Parts []Part `msgpack:"parts" lim:"..PartsMax"`
+	// Its name.
+	PromptPack string `msgpack:"prompt_pack" lim:"@id"`
+	// As in a RunConfig, if the run's config has none; at most 16 KiB, encoded.
+	ResponseFormat codec.Raw `msgpack:"response_format,omitempty" lim:"object"`
 }
 
 // Part is one part of a prompt pack: system text (File alone), a message (Role
 // and File), the files of a group (Context), or the skill index (Skills).
 type Part struct {
-	Context string      `msgpack:"context,omitempty"` // a group's name
-	File    *int        `msgpack:"file,omitempty"`    // index in Files
-	Role    string      `msgpack:"role,omitempty"`    // user or assistant
-	Skills  bool        `msgpack:"skills,omitempty"`
-	Vars    codec.Pairs `msgpack:"vars,omitempty"` // a variable's name to how often File uses it
+	// Shows the files of this group.
+	Context string `msgpack:"context,omitempty" lim:"@id"`
+	// Shows this file.
+	File *int `msgpack:"file,omitempty" lim:"0..FilesMax-1"`
+	// Role of a message; absent: system text.
+	Role string `msgpack:"role,omitempty" lim:"enum=Role"`
+	// Puts the index of skills here instead of at the end.
+	Skills bool `msgpack:"skills,omitempty"`
+	// A variable's name to how often the file uses it.
+	Vars codec.Pairs `msgpack:"vars,omitempty" lim:"..VarsMax,value=int,value=1.."`
 }
 
 // Catalog is a list of tools to offer.
+//
+//wire:rule {"properties": {"tools": {"items": {"anyOf": [{"$ref": "parts/Names.json#/$defs/tool"}, {"type": "object", "properties": {"tool": {"$ref": "parts/Names.json#/$defs/tool", "description": "The tool."}, "word": {"type": "integer", "minimum": 0, "maximum": 511, "description": "Index in words."}}, "required": ["tool", "word"], "additionalProperties": false}]}}}}
 type Catalog struct {
-	ToolCatalog string      `msgpack:"tool_catalog"`
-	ToolChoice  string      `msgpack:"tool_choice,omitempty"` // default for the run's config
-	Tools       []codec.Raw `msgpack:"tools"`                 // see Entries; an empty list offers no tool
+	// Its name.
+	ToolCatalog string `msgpack:"tool_catalog" lim:"@id"`
+	// Applies if the run's config has none: auto, none, required, or a tool.
+	ToolChoice string `msgpack:"tool_choice,omitempty" lim:"@tool"`
+	// The tools to offer, in order: by either name, or with other words. An empty list
+	// offers no tool.
+	Tools []codec.Raw `msgpack:"tools" lim:"..EntriesMax"`
 }
 
 // Entry is one tool of a catalog.
@@ -94,33 +134,50 @@ type Entry struct {
 
 // Word is another description of a tool. It never changes the tool's name.
 type Word struct {
-	ArgsSchema  codec.Raw `msgpack:"args_schema,omitempty"`
-	Description string    `msgpack:"description,omitempty"`
-	Tool        string    `msgpack:"tool"` // tool_id or tool_name
+	// Checked in addition to the tool's own; at most 64 KiB.
+	ArgsSchema codec.Raw `msgpack:"args_schema,omitempty" lim:"object"`
+	// Replaces the tool's own description.
+	Description string `msgpack:"description,omitempty" lim:"..WordDescriptionBytesMax"`
+	// The tool that gets these words.
+	Tool string `msgpack:"tool" lim:"@tool"`
 }
 
 // Group is context files under one name.
 type Group struct {
-	Files []int  `msgpack:"files"` // indices in Files, ascending
-	Group string `msgpack:"group"`
+	// Every file that the fields below refer to by index: `path`, `ref` (a blob), `size`,
+	// `media_type`.
+	Files []int `msgpack:"files" lim:"..FilesMax,item=0..FilesMax-1"`
+	// Its name.
+	Group string `msgpack:"group" lim:"@id"`
 }
 
 // Skill is a text that a model loads on demand, with its resources.
 type Skill struct {
-	AllowedTools []string    `msgpack:"allowed_tools,omitempty"` // nil restricts nothing; empty allows nothing
-	Body         int         `msgpack:"body"`                    // index in Files
-	Description  string      `msgpack:"description"`
-	Files        []int       `msgpack:"files,omitempty"`  // indices in Files, ascending
-	Hidden       bool        `msgpack:"hidden,omitempty"` // disable-model-invocation
-	Info         codec.Pairs `msgpack:"info,omitempty"`   // name to text, for people
-	Needs        []string    `msgpack:"needs,omitempty"`
-	Skill        string      `msgpack:"skill"`
+	// Tools that the skill allows. Absent: no restriction.
+	AllowedTools []string `msgpack:"allowed_tools,omitempty" lim:"..SkillNamesMax,item=..planner.ToolIDBytesMax"`
+	// Index of its text in files.
+	Body int `msgpack:"body" lim:"0..FilesMax-1"`
+	// What it is for, at most 1,024 characters.
+	Description string `msgpack:"description" lim:"any"`
+	// Every file that the fields below refer to by index: `path`, `ref` (a blob), `size`,
+	// `media_type`.
+	Files []int `msgpack:"files,omitempty" lim:"..SkillFilesMax,item=0..FilesMax-1"`
+	// Models do not see the skill; false if absent.
+	Hidden bool `msgpack:"hidden,omitempty"`
+	// For people.
+	Info codec.Pairs `msgpack:"info,omitempty" lim:"..64,value=any"`
+	// What it needs where it runs: secret:NAME, env:NAME, bin:a|b, os:linux|darwin; with ?
+	// at the end if optional.
+	Needs []string `msgpack:"needs,omitempty" lim:"..NeedsMax,item=..NeedBytesMax"`
+	Skill string   `msgpack:"skill" lim:"@skill"`
 }
 
 // LeftOut is a faulty skill, and what is wrong with it.
 type LeftOut struct {
-	Code ProblemCode `msgpack:"code"`
-	File string      `msgpack:"file"`
+	// Code of the first problem.
+	Code ProblemCode `msgpack:"code" lim:"any"`
+	// The SKILL.md.
+	File string `msgpack:"file" lim:"..PathBytesMax"`
 }
 
 // Problem returns l as a warning.
@@ -130,8 +187,10 @@ func (l LeftOut) Problem() Problem {
 
 // Defaults says which prompt pack and catalog apply if an apply chooses none.
 type Defaults struct {
-	PromptPack  string `msgpack:"prompt_pack,omitempty"`
-	ToolCatalog string `msgpack:"tool_catalog,omitempty"`
+	// Prompt pack of runs that choose none.
+	PromptPack string `msgpack:"prompt_pack,omitempty" lim:"@id"`
+	// Catalog of runs that choose none.
+	ToolCatalog string `msgpack:"tool_catalog,omitempty" lim:"@id"`
 }
 
 // Bytes returns the canonical encoding. It is nil if a text is not UTF-8, a Raw

@@ -8,13 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is one thing that is wrong with a space.
+// Problem is one fault of a space.
 type Problem struct {
-	Code   ProblemCode `json:"code" msgpack:"code"`
-	Detail string      `json:"detail" msgpack:"detail"`                 // at most DetailBytesMax
-	File   string      `json:"file,omitempty" msgpack:"file,omitempty"` // path below the root
-	Line   int         `json:"line,omitempty" msgpack:"line,omitempty"` // from 1; 0: the whole file
-	Path   string      `json:"path,omitempty" msgpack:"path,omitempty"` // inside the file or the manifest: prompts[0].parts[2].file
+	// The kind of fault. The last four are warnings, and unknown_tool is one under
+	// policy.coverage warn.
+	Code ProblemCode `json:"code" msgpack:"code"`
+	// For people.
+	Detail string `json:"detail" msgpack:"detail" lim:"..session.DetailBytesMax"`
+	// Path of the file below the root of the space.
+	File string `json:"file,omitempty" msgpack:"file,omitempty" lim:"..PathBytesMax"`
+	// Line in the file, from 1; absent: the whole file.
+	Line int `json:"line,omitempty" msgpack:"line,omitempty" lim:"0..session.NumberMax"`
+	// Place inside the file or the manifest, such as prompts[0].parts[2].file.
+	Path string `json:"path,omitempty" msgpack:"path,omitempty" lim:"..PathBytesMax"`
 }
 
 // ProblemCode says what kind of problem it is. The set is closed.

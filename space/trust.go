@@ -10,11 +10,16 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Signature is a key's signature of a manifest: Ed25519 over SignedText, by a NATS
-// nkey.
+// Signature is a signature of a manifest.
+//
+// It is Ed25519 over SignedText, by a NATS nkey.
 type Signature struct {
-	Key string `json:"key" msgpack:"key"` // the public key
-	Sig string `json:"sig" msgpack:"sig"` // base64url without padding
+	// The public nkey that signed it.
+	Key string `json:"key" msgpack:"key" lim:"..session.NameBytesMax"`
+	// Ed25519 signature, in base64url without padding, of refold-pack-v1, a line break,
+	// the length of the manifest in bytes, a line break, and the canonical bytes of the
+	// manifest.
+	Sig string `json:"sig" msgpack:"sig" lim:"..session.NameBytesMax"`
 }
 
 // SignedText returns the bytes that a signature of a manifest signs: "refold-pack-v1",
@@ -35,12 +40,15 @@ func (s Signature) Signs(manifest []byte) bool {
 	return err == nil && bad == nil && key.Verify(SignedText(manifest), sig) == nil
 }
 
-// Trust is which manifests of a space an operator trusts. Without digests and keys
+// Trust says which manifests of a space an operator trusts. Without digests and keys
 // it is all of the version.
 type Trust struct {
-	Digests []string `json:"digests,omitempty" msgpack:"digests,omitempty"` // hex: trusted manifests
-	Keys    []string `json:"keys,omitempty" msgpack:"keys,omitempty"`       // public nkeys, whose signature makes a manifest trusted
-	Version string   `json:"version,omitempty" msgpack:"version,omitempty"` // 1, 1.4 or 1.4.2, which a manifest's must match; empty: any
+	// Hashes of manifests that are trusted: the grant's, and that of its own manifest.
+	Digests []string `json:"digests,omitempty" msgpack:"digests,omitempty" lim:"..session.GrantDigestsMax+1,item=@hash"`
+	// Public nkeys: a manifest that one of them signed is trusted.
+	Keys []string `json:"keys,omitempty" msgpack:"keys,omitempty" lim:"..session.GrantKeysMax,item=any"`
+	// What a manifest's version must match: 1, 1.4 or 1.4.2; anything if absent.
+	Version string `json:"version,omitempty" msgpack:"version,omitempty" lim:"..VersionBytesMax"`
 }
 
 // Trusts reports whether a manifest is trusted, whatever its version. by is the

@@ -162,28 +162,16 @@ func queueMaxFault(n int) *refusal {
 	return nil
 }
 
-// decodeSessionConfig splits queue_max from the fields of a run's config.
+// decodeSessionConfig decodes the data of a SessionConfigured.
 func decodeSessionConfig(data codec.Raw) (*SessionConfig, *refusal) {
 	if bad := rulesCountFault("config.", data); bad != nil {
 		return nil, bad
 	}
-	var fields codec.Pairs
-	if bad := decodeBody(data, &fields); bad != nil {
+	var b SessionConfigured
+	if bad := decodeBody(data, &b); bad != nil {
 		return nil, bad
 	}
-	var config SessionConfig
-	rest := make(codec.Pairs, 0, len(fields))
-	for _, f := range fields {
-		if f.Key != "queue_max" {
-			rest = append(rest, f)
-		} else if bad := decodeBody(f.Value, &config.QueueMax); bad != nil {
-			return nil, refuse(RejectInvalidData, "data: queue_max: is a whole number")
-		}
-	}
-	if bad := decodeBody(encode(rest), &config.Run); bad != nil {
-		return nil, bad
-	}
-	return &config, nil
+	return &SessionConfig{QueueMax: b.QueueMax, Run: b.RunConfig}, nil
 }
 
 // runFault checks the parts of a config that decide how a run ends.
@@ -276,37 +264,80 @@ func retryFault(r *Retry) *refusal {
 	return nil
 }
 
-// RunConfig is how a run behaves. An operator's config is whole: the run's own
-// applies, else the session's, else the install record's. A client's config names
-// what differs from the operator's: see narrowed.
+// RunConfig is how a run behaves. A run uses its own config, else the session's, else
+// the install record's. Through ctl it is whole; through in it names what differs from
+// the operator's.
+//
+// See narrowed.
+//
+//wire:rule {"not": {"required": ["active_tools", "tool_refs"]}}
 type RunConfig struct {
-	ActiveTools    *[]string          `msgpack:"active_tools,omitempty"` // absent: the profile; empty: no tools
-	Budget         *Budget            `msgpack:"budget,omitempty"`
-	CacheTTL       string             `msgpack:"cache_ttl,omitempty"`  // how long providers cache prompts: 5m (default), 1h, off
-	Completion     string             `msgpack:"completion,omitempty"` // text (default), explicit
-	DeadlinesMS    *DeadlinesMS       `msgpack:"deadlines_ms,omitempty"`
-	Disable        []string           `msgpack:"disable,omitempty"`
-	Enable         []string           `msgpack:"enable,omitempty"`
-	Force          []string           `msgpack:"force,omitempty"`
-	Model          string             `msgpack:"model,omitempty"`
-	Params         codec.Raw          `msgpack:"params,omitempty"` // an object, passed on unchanged
-	Prices         *Prices            `msgpack:"prices,omitempty"`
-	Profile        string             `msgpack:"profile,omitempty"`
-	PromptPack     string             `msgpack:"prompt_pack,omitempty"`     // of the workspace; none: no prompt pack
-	PromptRefs     *[]codec.Ref       `msgpack:"prompt_refs,omitempty"`     // system text that replaces the prompt pack; empty: none
-	Provider       string             `msgpack:"provider,omitempty"`        // a subject token
-	ResponseFormat codec.Raw          `msgpack:"response_format,omitempty"` // a ResponseFormat; absent: text
-	Retry          *Retry             `msgpack:"retry,omitempty"`           // absent: a failed generation ends the run
-	Skills         []string           `msgpack:"skills,omitempty"`          // of applied spaces: active from the first turn, with their texts in the prompt
-	StepHook       *StepHook          `msgpack:"step_hook,omitempty"`       // called before each turn
-	Steps          []planner.StepRule `msgpack:"steps,omitempty"`           // absent: the session's, else the profile's
-	System         string             `msgpack:"system,omitempty"`
-	ToolCatalog    string             `msgpack:"tool_catalog,omitempty"` // of the workspace; none: no catalog
-	ToolChoice     string             `msgpack:"tool_choice,omitempty"`  // auto (default), none, required, or a tool by either name; the last two apply to the first turn
-	ToolRefs       *[]codec.Ref       `msgpack:"tool_refs,omitempty"`    // descriptors of the registry, instead of active_tools
-	ToolsMode      string             `msgpack:"tools_mode,omitempty"`   // exact (default), masked
-	TurnsMax       int                `msgpack:"turns_max,omitempty"`    // 0: 100
-	Workspace      string             `msgpack:"workspace,omitempty"`    // hex: a manifest that replaces the applied one; or none
+	// The tools of the run in display order, in place of a profile. An empty list is no
+	// tools.
+	ActiveTools *[]string `msgpack:"active_tools,omitempty" lim:"..planner.StepToolsMax,unique,item=@tool"`
+	// What the run and the session may use.
+	Budget *Budget `msgpack:"budget,omitempty"`
+	// How long the provider is requested to keep the prompt cached
+	// ([models.md](models.md#what-a-turn-costs)); with `off` there is no such request.
+	CacheTTL string `msgpack:"cache_ttl,omitempty" lim:"enum=CacheTTL"`
+	// What ends the run. `text`: a turn without calls. `explicit`: RunCompleted or
+	// RunFailed; after a turn without calls the run waits for input.
+	Completion string `msgpack:"completion,omitempty" lim:"enum=Completion"`
+	// How long the run, and what it waits for, may take, in milliseconds.
+	DeadlinesMS *DeadlinesMS `msgpack:"deadlines_ms,omitempty"`
+	// Tools that are not offered, whatever else names them.
+	Disable []string `msgpack:"disable,omitempty" lim:"..NamesMax,unique,item=@tool"`
+	// Tools to add to the profile.
+	Enable []string `msgpack:"enable,omitempty" lim:"..NamesMax,unique,item=@tool"`
+	// Tools to add to any list.
+	Force []string `msgpack:"force,omitempty" lim:"..NamesMax,unique,item=@tool"`
+	// The provider's name of the model.
+	Model string `msgpack:"model,omitempty" lim:"..planner.StepModelBytesMax"`
+	// Parameters, passed on to the provider unchanged; at most 32 KiB, encoded.
+	Params codec.Raw `msgpack:"params,omitempty" lim:"object"`
+	// The prices of a million tokens, in micro-units of any currency. Without prices
+	// nothing costs anything.
+	Prices *Prices `msgpack:"prices,omitempty"`
+	// A profile of the registry.
+	Profile string `msgpack:"profile,omitempty" lim:"@token"`
+	// A prompt pack of the workspace, in place of the one that applies otherwise; with
+	// `none` no prompt pack applies.
+	PromptPack string `msgpack:"prompt_pack,omitempty" lim:"@token"`
+	// System text in blobs, in place of a prompt pack. An empty list is none.
+	PromptRefs *[]codec.Ref `msgpack:"prompt_refs,omitempty" lim:"..space.PartsMax"`
+	// The target of the run's turns, which bridges serve.
+	Provider string `msgpack:"provider,omitempty" lim:"@token"`
+	// The form of the model's answers; at most 16 KiB, encoded.
+	ResponseFormat codec.Raw `msgpack:"response_format,omitempty" lim:"as=ResponseFormat"`
+	// How failed turns of the model are retried. Absent: the first failure ends the run.
+	Retry *Retry `msgpack:"retry,omitempty"`
+	// Skills of the applied spaces that are active from the first turn, with their texts
+	// in the prompt. A skill with an unmet need is left out ([skills.md](skills.md)).
+	Skills []string `msgpack:"skills,omitempty" lim:"..SkillsActiveMax,unique,item=@skill"`
+	// A program that decides before each turn what the turn offers.
+	StepHook *StepHook `msgpack:"step_hook,omitempty"`
+	// What each step offers, 128 KiB encoded in all. Absent: the session config's, else
+	// the profile's; `[]` is no rules.
+	Steps []planner.StepRule `msgpack:"steps,omitempty" lim:"..planner.StepRulesMax"`
+	// The system text.
+	System string `msgpack:"system,omitempty" lim:"..planner.StepSystemBytesMax"`
+	// A catalog of the workspace, in place of the one that would apply; none ignores the
+	// workspace's catalogs.
+	ToolCatalog string `msgpack:"tool_catalog,omitempty" lim:"@token"`
+	// auto (the default), none, required, or a tool of the registry. The last two hold for
+	// the run's first turn only.
+	ToolChoice string `msgpack:"tool_choice,omitempty" lim:"@tool"`
+	// In place of active_tools: descriptors that the registry binds, in display order.
+	ToolRefs *[]codec.Ref `msgpack:"tool_refs,omitempty" lim:"..planner.StepToolsMax"`
+	// Which tools a model is shown. `exact`: those that the turn offers. `masked`: the
+	// same definitions in all turns of the run, of which the model may call only those
+	// that the turn offers ([semantics.md](semantics.md#masked-tools)).
+	ToolsMode string `msgpack:"tools_mode,omitempty" lim:"enum=Tools"`
+	// The number of turns that the run may open; 100 if absent.
+	TurnsMax int `msgpack:"turns_max,omitempty" lim:"1..TurnsMax"`
+	// The hash of a manifest that the session has, to use in place of the applied one; or
+	// none.
+	Workspace string `msgpack:"workspace,omitempty" lim:"any"`
 }
 
 // The values of RunConfig.CacheTTL.
@@ -325,9 +356,12 @@ const (
 // StepHook names a program that decides, before each turn, what the turn offers.
 // Fallback is what happens if it does not answer.
 type StepHook struct {
-	DeadlineMS int64  `msgpack:"deadline_ms,omitempty"` // 0: 30 seconds
-	Fallback   string `msgpack:"fallback,omitempty"`    // rules (default): as without a hook; fail: the run fails
-	Hook       string `msgpack:"hook"`                  // a subject token
+	// How long the session waits for its answer; 30 seconds if absent.
+	DeadlineMS int64 `msgpack:"deadline_ms,omitempty" lim:"DeadlineMinMS..DeadlineMaxMS"`
+	// Without a usable answer: the step rules decide (the default), or the run fails.
+	Fallback string `msgpack:"fallback,omitempty" lim:"enum=Fallback"`
+	// The hook that decides: the target of effects of class step.
+	Hook string `msgpack:"hook" lim:"@token"`
 }
 
 // The values of StepHook.Fallback.
@@ -338,10 +372,16 @@ const (
 
 // DeadlinesMS limits waits, in milliseconds.
 type DeadlinesMS struct {
-	Approval int64 `msgpack:"approval,omitempty"` // from its request; 0: a day
-	Call     int64 `msgpack:"call,omitempty"`     // from its opening; 0: 10 minutes
-	Run      int64 `msgpack:"run,omitempty"`      // from its start, without pauses; 0: none
-	Turn     int64 `msgpack:"turn,omitempty"`     // from its opening; 0: 10 minutes
+	// How long a call waits for a person, from when approval is requested; a day if
+	// absent.
+	Approval int64 `msgpack:"approval,omitempty" lim:"DeadlineMinMS..LongMaxMS"`
+	// Deadline of a tool call, from when it is opened; 10 minutes if absent.
+	Call int64 `msgpack:"call,omitempty" lim:"DeadlineMinMS..DeadlineMaxMS"`
+	// Deadline of the run, from its start, without the time that it is paused; none if
+	// absent.
+	Run int64 `msgpack:"run,omitempty" lim:"DeadlineMinMS..LongMaxMS"`
+	// Deadline of a turn, from when it is opened; 10 minutes if absent.
+	Turn int64 `msgpack:"turn,omitempty" lim:"DeadlineMinMS..DeadlineMaxMS"`
 }
 
 // The values of RunConfig.Completion: what ends a run.
@@ -350,14 +390,21 @@ const (
 	CompletionExplicit = "explicit" // RunCompleted or RunFailed; a turn without calls waits for input
 )
 
-// Budget limits what a run and its session may use. It is checked before each turn,
-// including the first, with an estimate of the turn's input. 0 is no limit.
+// Budget limits what a run and its session may use. It is checked before each turn. An
+// absent field is no limit.
+//
+// The check includes the first turn, with an estimate of its input.
 type Budget struct {
-	Cost          int64  `json:"cost,omitempty" msgpack:"cost,omitempty"`                     // of the run, micro-units by Prices
-	OnBreach      string `json:"on_breach,omitempty" msgpack:"on_breach,omitempty"`           // pause (default), fail
-	SessionCost   int64  `json:"session_cost,omitempty" msgpack:"session_cost,omitempty"`     // of all runs, micro-units
-	SessionTokens int64  `json:"session_tokens,omitempty" msgpack:"session_tokens,omitempty"` // of all runs, input and output
-	Tokens        int64  `json:"tokens,omitempty" msgpack:"tokens,omitempty"`                 // of the run, input and output
+	// Cost of the run, in micro-units by its prices.
+	Cost int64 `json:"cost,omitempty" msgpack:"cost,omitempty" lim:"1..CostMax"`
+	// When a budget is spent, the run is paused (the default) or fails.
+	OnBreach string `json:"on_breach,omitempty" msgpack:"on_breach,omitempty" lim:"enum=Breach"`
+	// Cost of all runs, in micro-units.
+	SessionCost int64 `json:"session_cost,omitempty" msgpack:"session_cost,omitempty" lim:"1..CostMax"`
+	// Tokens of all runs, input and output.
+	SessionTokens int64 `json:"session_tokens,omitempty" msgpack:"session_tokens,omitempty" lim:"1..TokensMax"`
+	// Tokens of the run, input and output.
+	Tokens int64 `json:"tokens,omitempty" msgpack:"tokens,omitempty" lim:"1..TokensMax"`
 }
 
 // The values of Budget.OnBreach.
@@ -368,29 +415,44 @@ const (
 
 // Prices are costs of a million tokens, in micro-units of any currency.
 type Prices struct {
-	CacheRead  int64        `msgpack:"cache_read,omitempty"`  // of input tokens read from the provider's cache; 0: as Input
-	CacheWrite int64        `msgpack:"cache_write,omitempty"` // of input tokens written to the provider's cache; 0: as Input
-	Input      int64        `msgpack:"input,omitempty"`       // of the other input tokens
-	Models     []ModelPrice `msgpack:"models,omitempty"`      // of other models than the config's
-	Output     int64        `msgpack:"output,omitempty"`      // of output tokens, including reasoning tokens
+	// Price of input tokens read from the provider's cache; as input if absent.
+	CacheRead int64 `msgpack:"cache_read,omitempty" lim:"0..PriceMax"`
+	// Price of input tokens written to the provider's cache; as input if absent.
+	CacheWrite int64 `msgpack:"cache_write,omitempty" lim:"0..PriceMax"`
+	// Price of the other input tokens.
+	Input int64 `msgpack:"input,omitempty" lim:"0..PriceMax"`
+	// Prices of other models than the config's own.
+	Models []ModelPrice `msgpack:"models,omitempty" lim:"..ModelPricesMax"`
+	// Price of output tokens, including reasoning.
+	Output int64 `msgpack:"output,omitempty" lim:"0..PriceMax"`
 }
 
 // ModelPrice is the price of one model: the fields are those of Prices.
 type ModelPrice struct {
-	CacheRead  int64  `msgpack:"cache_read,omitempty"`
-	CacheWrite int64  `msgpack:"cache_write,omitempty"`
-	Input      int64  `msgpack:"input,omitempty"`
-	Model      string `msgpack:"model"`
-	Output     int64  `msgpack:"output,omitempty"`
+	// As in prices.
+	CacheRead int64 `msgpack:"cache_read,omitempty" lim:"0..PriceMax"`
+	// As in prices.
+	CacheWrite int64 `msgpack:"cache_write,omitempty" lim:"0..PriceMax"`
+	// As in prices.
+	Input int64 `msgpack:"input,omitempty" lim:"0..PriceMax"`
+	// The provider's name of the model. The first entry of a model counts.
+	Model string `msgpack:"model" lim:"1..planner.StepModelBytesMax"`
+	// As in prices.
+	Output int64 `msgpack:"output,omitempty" lim:"0..PriceMax"`
 }
 
 // Retry is which failed generations get another attempt, after the bridge has given
 // up within one effect.
 type Retry struct {
-	Attempts     int      `msgpack:"attempts"`                 // in all, the first included: 2 to 10
-	BackoffMS    int64    `msgpack:"backoff_ms,omitempty"`     // before attempt 2, doubled each time; 0: 1 second
-	BackoffMaxMS int64    `msgpack:"backoff_max_ms,omitempty"` // 0: 5 minutes
-	Codes        []string `msgpack:"codes,omitempty"`          // absent: those that the bridge reports as retryable
+	// Attempts at one turn, including the first.
+	Attempts int `msgpack:"attempts" lim:"2..AttemptsMax"`
+	// The wait before the second attempt, doubled before each later one; a second if
+	// absent.
+	BackoffMS int64 `msgpack:"backoff_ms,omitempty" lim:"1..DeadlineMaxMS"`
+	// The longest wait between two attempts; 5 minutes if absent.
+	BackoffMaxMS int64 `msgpack:"backoff_max_ms,omitempty" lim:"1..DeadlineMaxMS"`
+	// Codes of the failures to retry. Absent: those that the bridge calls retryable.
+	Codes []string `msgpack:"codes,omitempty" lim:"..RetryCodesMax,item=1..CodeBytesMax"`
 }
 
 // ingressFault refuses the first field of c that the policy keeps out of the door

@@ -23,30 +23,58 @@ type Effect struct {
 	StartBy  int64  // Unix ms; after it nobody starts it, and it is not stored any more unless it is a wake
 }
 
-// Generation is the payload of an effect of class llm.
+// Generation is an effect of class llm: one turn of the model. The target is the
+// provider.
 type Generation struct {
-	At              int64        `msgpack:"at"`
-	CacheTTL        string       `msgpack:"cache_ttl,omitempty"` // 5m if absent; 1h, off
-	Class           Class        `msgpack:"class"`
-	Defined         []codec.Hash `msgpack:"defined,omitempty"` // in masked mode: descriptors to define, of which only Tools may be called; absent: Tools
-	Effect          string       `msgpack:"effect"`
-	Items           ItemList     `msgpack:"items"` // what to read from the log, in order
-	Model           string       `msgpack:"model"`
-	OutputTokensMax int64        `msgpack:"output_tokens_max,omitempty"` // limit from the budgets; 0: none
-	Params          codec.Raw    `msgpack:"params,omitempty"`
-	Prompt          []PromptPart `msgpack:"prompt,omitempty"`      // shown before the items, in order
-	PromptMark      *codec.Hash  `msgpack:"prompt_mark,omitempty"` // fingerprint of System, Prompt and Vars, if there is a prompt
-	Provider        string       `msgpack:"provider"`
-	ResponseFormat  codec.Raw    `msgpack:"response_format,omitempty"` // a ResponseFormat
-	RunMS           int64        `msgpack:"run_ms"`
-	Session         string       `msgpack:"session"`
-	StartBy         int64        `msgpack:"start_by"` // Unix ms; after it nothing is started
-	System          string       `msgpack:"system,omitempty"`
-	ToolChoice      string       `msgpack:"tool_choice,omitempty"` // auto if absent; none, required, or the tool_name of a tool offered
-	Tools           []codec.Hash `msgpack:"tools,omitempty"`       // descriptors, in the order in which to show them
-	Toolset         codec.Hash   `msgpack:"toolset"`               // fingerprint of the toolset
-	V               int          `msgpack:"v"`
-	Vars            codec.Pairs  `msgpack:"vars,omitempty"` // name to text, for the templates of Prompt
+	// The session's clock when the effect was opened, Unix milliseconds.
+	At int64 `msgpack:"at"`
+	// Of the run's config; absent if that has none.
+	CacheTTL string `msgpack:"cache_ttl,omitempty" lim:"enum=CacheTTL"`
+	// The class of the effect.
+	Class Class `msgpack:"class" lim:"=llm"`
+	// In masked mode, if it differs from `tools`: descriptors of the tools to define, in
+	// order, those of `tools` among them. Define these and restrict calls to `tools`, if
+	// the provider can; else define `tools` alone.
+	Defined []codec.Hash `msgpack:"defined,omitempty" lim:"1..planner.ToolsMax"`
+	// The effect's name.
+	Effect string `msgpack:"effect" lim:"@generation"`
+	// What the model is shown, in order: the transcript up to here.
+	Items ItemList `msgpack:"items"`
+	// The provider's name of the model.
+	Model string `msgpack:"model" lim:"1..NameBytesMax"`
+	// Tokens that the run's budgets leave for the answer, thoughts included. Request no
+	// more from the provider, if it has such a limit. No limit if absent.
+	OutputTokensMax int64 `msgpack:"output_tokens_max,omitempty" lim:"1..OutputTokensMax"`
+	// Parameters of the step, else of the config, else of the prompt pack, unchanged.
+	Params codec.Raw `msgpack:"params,omitempty" lim:"object"`
+	// What the model is shown before the items, in order: system text, documents and
+	// skills, images, messages.
+	Prompt []PromptPart `msgpack:"prompt,omitempty" lim:"..space.PartsMax"`
+	// Fingerprint (BLAKE2b-256) of system, prompt and vars. Absent: there is no prompt.
+	PromptMark *codec.Hash `msgpack:"prompt_mark,omitempty"`
+	// The run's provider, which is the target.
+	Provider       string    `msgpack:"provider" lim:"@token"`
+	ResponseFormat codec.Raw `msgpack:"response_format,omitempty" lim:"as=ResponseFormat"` // a ResponseFormat
+	// How long one start may take: 5 minutes, at most half of the deadline.
+	RunMS   int64  `msgpack:"run_ms" lim:"1.."`
+	Session string `msgpack:"session" lim:"@session"`
+	// Unix milliseconds; no bridge starts the effect after it.
+	StartBy int64 `msgpack:"start_by"`
+	// The system text.
+	System string `msgpack:"system,omitempty" lim:"..SystemBytesMax"`
+	// `auto` if absent; `none`, `required`, or the `tool_name` of a tool offered. Omitted:
+	// a choice that this turn does not offer; any choice, if the turn offers no tool;
+	// after the run's first turn, a config's choice that forces a call.
+	ToolChoice string `msgpack:"tool_choice,omitempty" lim:"@tool_name"`
+	// Descriptors of the offered tools, in display order. Each is a blob named
+	// sha256-<hex>.
+	Tools []codec.Hash `msgpack:"tools,omitempty" lim:"..planner.ToolsMax"`
+	// Fingerprint (BLAKE2b-256) of the offered tools.
+	Toolset codec.Hash `msgpack:"toolset"`
+	// Version of the protocol.
+	V int `msgpack:"v" lim:"=1"`
+	// The values of variables, by name, for the templates of prompt.
+	Vars codec.Pairs `msgpack:"vars,omitempty" lim:"..space.VarsMax,key=..5+FactNameBytesMax,value=..space.FactValueBytesMax"`
 }
 
 // Role is the author of an item of the transcript.
@@ -80,86 +108,155 @@ func (it Item) encodedBytesMax() int {
 	return n
 }
 
-// ToolCall is the payload of an effect of class tool.
+// ToolCall is an effect of class tool: one tool call. The target is that of the tool's
+// executor.
 type ToolCall struct {
-	Arguments      string       `msgpack:"arguments"`
-	At             int64        `msgpack:"at"`
-	Batch          string       `msgpack:"batch"` // r1t2
-	Call           int          `msgpack:"call"`  // position in the batch
-	Class          Class        `msgpack:"class"`
-	Context        codec.Raw    `msgpack:"context,omitempty"` // set by step rules or a hook; an object
-	Effect         string       `msgpack:"effect"`
-	Grants         []UsedGrant  `msgpack:"grants,omitempty"` // of packs, for the extension tools
-	HostSession    *HostSession `msgpack:"host_session,omitempty"`
-	IdempotencyKey string       `msgpack:"idempotency_key"`
-	PlanHash       codec.Hash   `msgpack:"plan_hash"`
-	ProviderCallID string       `msgpack:"provider_call_id,omitempty"`
-	RetrySafe      bool         `msgpack:"retry_safe,omitempty"`
-	RunMS          int64        `msgpack:"run_ms"`
-	Session        string       `msgpack:"session"`
-	Spaces         []UsedSpace  `msgpack:"spaces,omitempty"` // the turn's, for a session tool; only the pack, for a pack's tool
-	StartBy        int64        `msgpack:"start_by"`
-	ToolID         string       `msgpack:"tool_id"`
-	ToolName       string       `msgpack:"tool_name"`
-	V              int          `msgpack:"v"`
+	// A JSON object, as the model wrote it or as a person changed it. The session has
+	// checked it against the tool's schema.
+	Arguments string `msgpack:"arguments" lim:"2..planner.ArgumentsBytesMax"`
+	// The session's clock when the effect was opened, Unix milliseconds.
+	At int64 `msgpack:"at"`
+	// The turn that made the call.
+	Batch string `msgpack:"batch" lim:"@turn"`
+	// The call's position in the batch.
+	Call int `msgpack:"call" lim:"0..CallsMax-1"`
+	// The class of the effect.
+	Class Class `msgpack:"class" lim:"=tool"`
+	// The run's context, set by step rules or a hook.
+	Context codec.Raw `msgpack:"context,omitempty" lim:"object"`
+	// The effect's name.
+	Effect string `msgpack:"effect" lim:"@call"`
+	// For the extension tools: packs that the session may adopt.
+	Grants []UsedGrant `msgpack:"grants,omitempty" lim:"..GrantsMax"`
+	// The host session when the call was opened.
+	HostSession *HostSession `msgpack:"host_session,omitempty"`
+	// <session>.<effect>: the same at every start of the call, by any bridge.
+	IdempotencyKey string `msgpack:"idempotency_key" pattern:"^[A-Za-z0-9_-]{1,64}[.]r[1-9][0-9]{0,9}t[1-9][0-9]{0,9}c([0-9]|[1-5][0-9]|6[0-3])$"`
+	// Of the batch's plan: repeat it in the settlement.
+	PlanHash codec.Hash `msgpack:"plan_hash"`
+	// The model's own id of the call.
+	ProviderCallID string `msgpack:"provider_call_id,omitempty" lim:"..ByBytesMax"`
+	// The call may run twice, and needs no claim; false if absent.
+	RetrySafe bool `msgpack:"retry_safe,omitempty"`
+	// How long one start may take: the tool's `deadline_ms`, else 5 minutes.
+	RunMS   int64  `msgpack:"run_ms" lim:"1.."`
+	Session string `msgpack:"session" lim:"@session"`
+	// For session tools: the spaces that were applied when the turn began.
+	Spaces []UsedSpace `msgpack:"spaces,omitempty" lim:"..PacksMax+1"`
+	// Unix milliseconds; no bridge starts the effect after it.
+	StartBy int64 `msgpack:"start_by"`
+	// Which tool.
+	ToolID string `msgpack:"tool_id" lim:"@tool_id"`
+	// Which tool.
+	ToolName string `msgpack:"tool_name" lim:"@tool_name"`
+	// Version of the protocol.
+	V int `msgpack:"v" lim:"=1"`
 }
 
-// Step is the payload of an effect of class step: the input of a step hook's
-// decision. Its settlement is a StepPrepared.
+// Step is an effect of class step: it calls an outside hook, which decides what a turn
+// offers. The target is the hook.
+//
+// Its settlement is a StepPrepared.
 type Step struct {
-	At       int64       `msgpack:"at"`
-	Calls    []StepCall  `msgpack:"calls,omitempty"` // of the run's earlier turns, oldest first; the latest StepCallsMax
-	Class    Class       `msgpack:"class"`
-	Context  codec.Raw   `msgpack:"context,omitempty"` // set by earlier steps; an object
-	Effect   string      `msgpack:"effect"`
-	Facts    codec.Pairs `msgpack:"facts"` // name to text
-	Hook     string      `msgpack:"hook"`
-	InputSeq uint64      `msgpack:"input_seq"` // of the event with the run's input
-	Items    ItemList    `msgpack:"items"`     // of the transcript, the latest StepItemsMax that a model would be shown
-	ItemsCut bool        `msgpack:"items_cut,omitempty"`
-	Model    string      `msgpack:"model"` // the turn's model if the hook names none
-	Provider string      `msgpack:"provider"`
-	Roles    []string    `msgpack:"roles,omitempty"`
-	RunMS    int64       `msgpack:"run_ms"`
-	Session  string      `msgpack:"session"`
-	StartBy  int64       `msgpack:"start_by"`
-	Step     int         `msgpack:"step"`  // 0-based, the same in every attempt
-	Tools    []StepTool  `msgpack:"tools"` // that could be offered when the step was opened, in the order of the registry
-	Usage    UsageTotal  `msgpack:"usage"` // of the run so far
-	Used     []string    `msgpack:"used"`  // tool_ids that ran in earlier steps of the run, sorted
-	V        int         `msgpack:"v"`
+	// The session's clock when the effect was opened, Unix milliseconds.
+	At int64 `msgpack:"at"`
+	// The latest 256 calls of the run's earlier steps, oldest first.
+	Calls []StepCall `msgpack:"calls,omitempty" lim:"..StepCallsMax"`
+	// The class of the effect.
+	Class Class `msgpack:"class" lim:"=step"`
+	// The run's context, as earlier steps set it.
+	Context codec.Raw `msgpack:"context,omitempty" lim:"object"`
+	// The effect's name.
+	Effect string `msgpack:"effect" lim:"@step"`
+	// The session's facts when the effect was opened.
+	Facts codec.Pairs `msgpack:"facts" lim:"value=any"`
+	// The hook, which is the target.
+	Hook string `msgpack:"hook" lim:"@token"`
+	// Sequence of the event with the run's input.
+	InputSeq uint64 `msgpack:"input_seq" lim:"1.."`
+	// The transcript up to here, in order: the latest 512 items, from an input or an
+	// answer on.
+	Items ItemList `msgpack:"items"`
+	// The transcript has earlier items.
+	ItemsCut bool `msgpack:"items_cut,omitempty" lim:"=true"`
+	// The model of the turn if the hook names none.
+	Model string `msgpack:"model" lim:"1..NameBytesMax"`
+	// Of the turn, if the hook does not choose another model; a model has at most 128
+	// bytes.
+	Provider string `msgpack:"provider" lim:"@token"`
+	// Roles of the run.
+	Roles []string `msgpack:"roles,omitempty" lim:"..RolesMax,item=1..RoleBytesMax"`
+	// How long one start may take, in milliseconds.
+	RunMS   int64  `msgpack:"run_ms" lim:"1.."`
+	Session string `msgpack:"session" lim:"@session"`
+	// Unix milliseconds; no bridge starts the effect after it.
+	StartBy int64 `msgpack:"start_by"`
+	// The number of the step in its run, from 0.
+	Step int `msgpack:"step" lim:"0.."`
+	// Tools that could be offered when the effect was opened: not disabled, available and
+	// permitted, whether a list has them or not. By tool_id.
+	Tools []StepTool `msgpack:"tools" lim:"..planner.ToolsMax"`
+	// Usage of the run so far.
+	Usage UsageTotal `msgpack:"usage"`
+	// Tools that were carried out in earlier steps of the run, by tool_id.
+	Used []string `msgpack:"used" lim:"item=@tool_id"`
+	// Version of the protocol.
+	V int `msgpack:"v" lim:"=1"`
 }
 
 // StepCall is one call of an earlier step.
 type StepCall struct {
-	Arguments    string     `msgpack:"arguments,omitempty"`     // JSON text as it ran, or as the model wrote it; only the beginning if ArgumentsCut
-	ArgumentsCut bool       `msgpack:"arguments_cut,omitempty"` // the rest is in Edit's event, else in CallsSeq's
-	CallsSeq     uint64     `msgpack:"calls_seq"`               // sequence of the ToolCallsObserved
-	Code         string     `msgpack:"code,omitempty"`          // of a result that the session made
-	Edit         uint64     `msgpack:"edit,omitempty"`          // sequence of the ApprovalDecided that changed the arguments
-	Effect       string     `msgpack:"effect"`                  // r1t1c0
-	Seq          uint64     `msgpack:"seq"`                     // sequence of the event with the result, or that made the session give one
-	Status       CallStatus `msgpack:"status"`
-	Step         int        `msgpack:"step"` // 0-based
-	ToolID       string     `msgpack:"tool_id,omitempty"`
-	ToolName     string     `msgpack:"tool_name"`
+	// JSON text: as it was carried out, or as the model wrote it if the call was refused.
+	// At most 1 KiB of each call and 64 KiB in all, where the latest calls come first.
+	// Absent: there are none, or they were cut to nothing.
+	Arguments string `msgpack:"arguments,omitempty" lim:"..StepArgumentBytesMax"`
+	// The arguments were cut. The event at edit, else at calls_seq, has them whole.
+	ArgumentsCut bool `msgpack:"arguments_cut,omitempty" lim:"=true"`
+	// Sequence of the ToolCallsObserved in which the model made the call.
+	CallsSeq uint64 `msgpack:"calls_seq" lim:"1.."`
+	// Code of a result that the session gave.
+	Code string `msgpack:"code,omitempty" lim:"..CodeBytesMax"`
+	// Sequence of the ApprovalDecided that changed the arguments.
+	Edit uint64 `msgpack:"edit,omitempty" lim:"1.."`
+	// The call's name.
+	Effect string `msgpack:"effect" lim:"@call"`
+	// Sequence of the event with the result, or of the event that made the session give
+	// it.
+	Seq uint64 `msgpack:"seq" lim:"1.."`
+	// How the call ended.
+	Status CallStatus `msgpack:"status" lim:"enum=succeeded|failed|cancelled|outcome_unknown|ignored"`
+	// The step that made it, from 0.
+	Step int `msgpack:"step" lim:"0.."`
+	// Absent: the registry had no such tool.
+	ToolID string `msgpack:"tool_id,omitempty" lim:"@tool_id"`
+	// The tool's name as the model wrote it, cut at 128 bytes.
+	ToolName string `msgpack:"tool_name" lim:"..NameBytesMax"`
 }
 
 // StepTool is a tool that a step may offer.
 type StepTool struct {
-	ToolID   string `msgpack:"tool_id"`
-	ToolName string `msgpack:"tool_name"`
+	// The tool.
+	ToolID string `msgpack:"tool_id" lim:"@tool_id"`
+	// The tool's own name.
+	ToolName string `msgpack:"tool_name" lim:"@token"`
 }
 
-// Wake is the payload of an effect of class wake.
+// Wake is an effect of class wake: it is settled when a given time has come. The
+// target is -.
 type Wake struct {
-	At      int64  `msgpack:"at"`
-	Class   Class  `msgpack:"class"`
-	Due     int64  `msgpack:"due"` // Unix ms
-	Effect  string `msgpack:"effect"`
-	Session string `msgpack:"session"`
-	StartBy int64  `msgpack:"start_by"` // its due; limits nobody
-	V       int    `msgpack:"v"`
+	// The session's clock when the effect was opened, Unix milliseconds.
+	At int64 `msgpack:"at"`
+	// The class of the effect.
+	Class Class `msgpack:"class" lim:"=wake"`
+	// Unix milliseconds: when to settle it.
+	Due int64 `msgpack:"due"`
+	// The effect's name.
+	Effect  string `msgpack:"effect" lim:"@wake"`
+	Session string `msgpack:"session" lim:"@session"`
+	// Equal to due; it has no effect.
+	StartBy int64 `msgpack:"start_by"`
+	// Version of the protocol.
+	V int `msgpack:"v" lim:"=1"`
 }
 
 // Withdrawal is an effect that the last event withdrew. If it has claims, the
@@ -416,21 +513,35 @@ func encodeIn(room []byte, v any) []byte {
 	return b
 }
 
-// ItemList lists items of a transcript in two or three bytes each. A list of whole
-// items takes 40 to 60 bytes each, and every turn has one: the effects of a session
-// of 10,000 turns took 865 MB.
+// ItemList lists entries of a transcript, in order. Each is the place of its text in
+// the log or, with a code, the text itself.
+//
+// A list of whole items takes 40 to 60 bytes each, and every turn has one: the effects
+// of a session of 10,000 turns took 865 MB.
 type ItemList struct {
-	Extra []ItemExtra `msgpack:"extra,omitempty"` // what some of the items also have, in the order of the items
-	Roles string      `msgpack:"roles"`           // a character for each item: see roleChars
-	Seqs  []int64     `msgpack:"seqs"`            // for each item its sequence, less that of the item before
+	// What some entries also have, in the order of the entries.
+	Extra []ItemExtra `msgpack:"extra,omitempty" lim:"..ItemsMax+SteersMax"`
+	// Who wrote each entry, a letter for each: u user, a assistant, t tool. The first t
+	// after an a is the result of its first call, the next one of its second, and so on.
+	Roles string `msgpack:"roles" lim:"1..ItemsMax+SteersMax" pattern:"^[aut]+$"`
+	// Of each entry the sequence in REFOLD_LOG of its event, less that of the entry before
+	// (0 before the first). May be negative.
+	Seqs []int64 `msgpack:"seqs" lim:"..ItemsMax+SteersMax"`
 }
 
 // ItemExtra is what an item has beside its role and sequence.
 type ItemExtra struct {
-	Code   string `msgpack:"code,omitempty"`
-	Detail string `msgpack:"detail,omitempty"`
-	Edit   uint64 `msgpack:"edit,omitempty"`
-	Item   int    `msgpack:"item"` // index in the list
+	// Set if the session itself gave this result, or asks the model to repair its answer
+	// (a user's entry, invalid_answer): code and detail are the text, and the event only
+	// caused it.
+	Code string `msgpack:"code,omitempty" lim:"..CodeBytesMax"`
+	// Detail of the code.
+	Detail string `msgpack:"detail,omitempty" lim:"..DetailBytesMax"`
+	// Of a result, if a person changed the arguments: sequence of the ApprovalDecided that
+	// has the new ones.
+	Edit uint64 `msgpack:"edit,omitempty" lim:"1.."`
+	// Index of the entry.
+	Item int `msgpack:"item" lim:"0..ItemsMax+SteersMax-1"`
 }
 
 // roleChars has the character of each role in a list.

@@ -34,14 +34,26 @@ const (
 // Version is the envelope's version; an absent one counts as this.
 const Version = 1
 
-// Envelope is what every event's payload holds. Data is the body, by Type.
+// Envelope is an event: what is published to refold.<door>.<session>, as JSON or as
+// the same map in msgpack.
+//
+// Data is the body, by Type.
 type Envelope struct {
-	At   int64     `msgpack:"at,omitempty"` // publisher's clock, Unix ms, for people
-	By   string    `msgpack:"by,omitempty"` // the author's name, for display; it grants nothing
-	Data codec.Raw `msgpack:"data,omitempty"`
-	ID   string    `msgpack:"id,omitempty"` // at most 64 bytes; the last 128 are refused
-	Type string    `msgpack:"type"`
-	V    int       `msgpack:"v,omitempty"`
+	// The publisher's clock, Unix milliseconds. For people.
+	At int64 `msgpack:"at,omitempty" lim:"0..NumberMax"`
+	// The publisher. For people, never for authority.
+	By string `msgpack:"by,omitempty" lim:"..ByBytesMax"`
+	// The body, according to type; {} if absent.
+	Data codec.Raw `msgpack:"data,omitempty" lim:"object"`
+	// By custom a ULID. Publish with the `Nats-Msg-Id` `<session>.<id>`: JetStream drops a
+	// repeat within two minutes. It compares the ids of the whole log, and drops the
+	// second of two events with one `Nats-Msg-Id`, also if they are of two sessions; the
+	// session rejects the ids of the last 128 events that it accepted.
+	ID string `msgpack:"id,omitempty" lim:"..IDBytesMax"`
+	// What happened; one of the types below.
+	Type string `msgpack:"type" lim:"enum=Type"`
+	// Version of the protocol; 1 if absent.
+	V int `msgpack:"v,omitempty" lim:"=1"`
 }
 
 // With returns the payload of an event: e with body as its Data, which must be of
@@ -85,23 +97,48 @@ const (
 	TypeWakeSettled         = "WakeSettled"
 )
 
-// Content is text, a blob, or parts. Exactly one of the three is given.
+// Content is text, a blob, or parts: one of the three; an empty value counts as
+// absent. Without any it is empty, which a tool's output and a model's text may be;
+// $defs/filled is the form that may not.
+//
+//wire:rule {"dependentRequired": {"media_type": ["blob"], "name": ["blob"], "size": ["blob"]}}
+//wire:rule {"allOf": [{"not": {"properties": {"text": {"minLength": 1}}, "required": ["text", "blob"]}}, {"not": {"properties": {"text": {"minLength": 1}, "parts": {"minItems": 1}}, "required": ["text", "parts"]}}, {"not": {"properties": {"parts": {"minItems": 1}}, "required": ["blob", "parts"]}}]}
+//wire:rule {"$defs": {"filled": {"description": "Content that is not empty.", "$ref": "#", "anyOf": [{"properties": {"text": {"minLength": 1}}, "required": ["text"]}, {"required": ["blob"]}, {"properties": {"parts": {"minItems": 1}}, "required": ["parts"]}]}}}
 type Content struct {
-	Blob      *codec.Ref `json:"blob,omitempty" msgpack:"blob,omitempty"`
-	MediaType string     `json:"media_type,omitempty" msgpack:"media_type,omitempty"` // of the blob
-	Name      string     `json:"name,omitempty" msgpack:"name,omitempty"`             // of the file in the blob; a model is shown it
-	Parts     []Content  `json:"parts,omitempty" msgpack:"parts,omitempty"`
-	Size      int64      `json:"size,omitempty" msgpack:"size,omitempty"` // of the blob, bytes
-	Text      string     `json:"text,omitempty" msgpack:"text,omitempty"` // at most 256 KiB
+	// Content in the object store: text over 256 KiB, or anything that is not text.
+	Blob *codec.Ref `json:"blob,omitempty" msgpack:"blob,omitempty"`
+	// Media type of the blob.
+	MediaType string `json:"media_type,omitempty" msgpack:"media_type,omitempty" lim:"..NameBytesMax"`
+	// Name of the file in the blob, which a model is shown.
+	Name string `json:"name,omitempty" msgpack:"name,omitempty" lim:"..NameBytesMax"`
+	// Several contents in order; a model is shown them with line breaks between. At most
+	// 64, including those inside parts.
+	Parts []Content `json:"parts,omitempty" msgpack:"parts,omitempty" lim:"..PartsMax,filled"`
+	// Of the blob, in bytes. Like `media_type` and `name`, only with a blob.
+	Size int64 `json:"size,omitempty" msgpack:"size,omitempty" lim:"0..NumberMax"`
+	// Text.
+	Text string `json:"text,omitempty" msgpack:"text,omitempty" lim:"..TextBytesMax"`
 }
 
 // RunRequested requests a run.
 type RunRequested struct {
-	Config     *RunConfig `msgpack:"config,omitempty"`
-	Input      Content    `msgpack:"input"`
-	Roles      []string   `msgpack:"roles,omitempty"`      // for step rules: role("admin")
-	Submission string     `msgpack:"submission,omitempty"` // same value and content as before: a no-op
-	WhenBusy   string     `msgpack:"when_busy,omitempty"`  // queue (default), steer, interrupt, reject
+	// The run's own config. Through the door in it may have the fields that the install
+	// policy lists, and what it leaves out is the operator's. Through ctl it has a model
+	// and a provider.
+	Config *RunConfig `msgpack:"config,omitempty"`
+	// The user's input.
+	Input Content `msgpack:"input" lim:"filled"`
+	// Roles of the requester, for step rules and hooks. Through the door in only if the
+	// install policy lists roles.
+	Roles []string `msgpack:"roles,omitempty" lim:"..RolesMax,item=1..RoleBytesMax"`
+	// The same value with the same `data` again is a no-op, whatever became of the first
+	// request, also when the session is closed. With other data it is
+	// `duplicate_submission`. A session remembers its first 10,000.
+	Submission string `msgpack:"submission,omitempty" lim:"..IDBytesMax"`
+	// What to do while another run is active. `queue`: wait. `steer`: become input of that
+	// run, as a SteerRequested does; `config` and `roles` are ignored. `interrupt`:
+	// interrupt it and go to the head of the queue. `reject`: be rejected.
+	WhenBusy string `msgpack:"when_busy,omitempty" lim:"enum=Busy"`
 }
 
 // The values of RunRequested.WhenBusy: what happens to a request while a run is
@@ -113,52 +150,82 @@ const (
 	BusyReject    = "reject"    // it is refused
 )
 
-// SteerRequested gives the active run more input, before its next turn. Without
-// an active run it starts one.
+// SteerRequested gives the active run more input, before its next turn. Without an
+// active run it starts one.
 type SteerRequested struct {
-	Input Content `msgpack:"input"`
-	Run   uint32  `msgpack:"run,omitempty"` // 0: the active one
+	// The user's input.
+	Input Content `msgpack:"input" lim:"filled"`
+	// Must be the active run; if absent, whichever is active. Another number is `stale`,
+	// or `illegal_transition` if that run is queued.
+	Run uint32 `msgpack:"run,omitempty" lim:"@run"`
 }
 
 // RunControl is the body of RunCancelRequested, RunInterruptRequested and
 // RunPauseRequested.
 type RunControl struct {
-	Reason string `msgpack:"reason,omitempty"` // for people
-	Run    uint32 `msgpack:"run,omitempty"`    // 0: the active one
+	// For people, repeated in RunFinished.
+	Reason string `msgpack:"reason,omitempty" lim:"..DetailBytesMax"`
+	// The run; the active one if absent.
+	Run uint32 `msgpack:"run,omitempty" lim:"@run"`
 }
 
-// RunResumeRequested lets a paused run go on.
+// RunResumeRequested resumes a paused run where it was.
 type RunResumeRequested struct {
-	Budget *Budget `msgpack:"budget,omitempty"` // through ctl alone: replaces the run's budget
-	Reason string  `msgpack:"reason,omitempty"`
-	Run    uint32  `msgpack:"run,omitempty"` // 0: the active one
+	// Replaces the run's budget as a whole; through `ctl` alone, else `not_permitted`. A
+	// run that its budget paused needs one: without it the event is `illegal_transition`,
+	// with one that does not suffice either it is `invalid_data`. `{}` is no limit.
+	Budget *Budget `msgpack:"budget,omitempty"`
+	// For people.
+	Reason string `msgpack:"reason,omitempty" lim:"..DetailBytesMax"`
+	// The run; the active one if absent.
+	Run uint32 `msgpack:"run,omitempty" lim:"@run"`
 }
 
 // RunEdited gives a queued run another input.
 type RunEdited struct {
-	Input Content `msgpack:"input"`
-	Run   uint32  `msgpack:"run"`
+	// The new input.
+	Input Content `msgpack:"input" lim:"filled"`
+	// The queued run.
+	Run uint32 `msgpack:"run" lim:"@run"`
 }
 
 // RunEnded is the body of RunCompleted and RunFailed, which end a run of
 // completion explicit that waits for input.
 type RunEnded struct {
-	Code   string `msgpack:"code,omitempty"`
-	Detail string `msgpack:"detail,omitempty"`
-	Run    uint32 `msgpack:"run,omitempty"` // 0: the active one
+	// For programs, repeated in RunFinished.
+	Code string `msgpack:"code,omitempty" lim:"..CodeBytesMax"`
+	// For people.
+	Detail string `msgpack:"detail,omitempty" lim:"..DetailBytesMax"`
+	// The run; the active one if absent.
+	Run uint32 `msgpack:"run,omitempty" lim:"@run"`
 }
 
-// SessionClosed closes the session for good.
+// SessionClosed closes the session for good: its runs are cancelled, and it accepts no
+// others.
 type SessionClosed struct{}
 
-// ApprovalDecided decides over one call that waits for a person.
+// ApprovalDecided decides over a call that waits for a person.
+//
+//wire:rule {"if": {"properties": {"decision": {"const": "deny"}}}, "then": {"properties": {"arguments": false}}}
 type ApprovalDecided struct {
-	ArgsHash  string `msgpack:"args_hash"`           // hex: of the arguments that the decision is about
-	Arguments string `msgpack:"arguments,omitempty"` // decision approve: run with these instead, JSON text
-	Call      string `msgpack:"call"`                // r1t2c0
-	Decision  string `msgpack:"decision"`            // approve, deny
-	Manifest  string `msgpack:"manifest,omitempty"`  // hex: of the pack that the decision is about; needed to approve a call that enables one
-	Reason    string `msgpack:"reason,omitempty"`    // shown to the model
+	// Hash of the arguments that were decided over, as in ApprovalRequested and in the
+	// view.
+	ArgsHash string `msgpack:"args_hash" lim:"@hash"`
+	// With `approve`: the call runs with these instead, as JSON. Arguments that the tool's
+	// schema does not allow are `invalid_data`; those that the policy denies are
+	// `not_permitted`; those that exceed 768 KiB together with the arguments of the
+	// batch's other calls without a result are `limit_exceeded`. The call then continues
+	// to wait.
+	Arguments string `msgpack:"arguments,omitempty" lim:"1..planner.ArgumentsBytesMax"`
+	// The call that waits.
+	Call string `msgpack:"call" lim:"@call"`
+	// Whether the call runs.
+	Decision string `msgpack:"decision" lim:"enum=Decision"`
+	// Of a call that enables a pack: hash of the manifest that was decided over, as in
+	// ApprovalRequested and in the view. Required with approve.
+	Manifest string `msgpack:"manifest,omitempty" lim:"@hash"`
+	// With deny: the reason that the model is shown.
+	Reason string `msgpack:"reason,omitempty" lim:"..DetailBytesMax"`
 }
 
 // The values of ApprovalDecided.Decision.
@@ -167,17 +234,31 @@ const (
 	DecisionDeny    = "deny"
 )
 
-// ToolRegistrySet replaces the session's whole registry: tools, profiles and
-// default profile. Its bindings apply from the next turn on.
+// SessionConfigured sets the session's config, for runs that are requested from now on
+// and bring none.
+type SessionConfigured struct {
+	RunConfig
+	// The number of runs that may queue; 16 if absent.
+	QueueMax int `msgpack:"queue_max,omitempty" lim:"1..QueueMax"`
+}
+
+// ToolRegistrySet replaces the session's registry as a whole, from the next turn on.
+// It may not bind a tool more loosely than the install record.
+//
+//wire:rule {"properties": {"tools": {"items": {"properties": {"needs": false}}}}}
 type ToolRegistrySet planner.Defaults
 
-// ToolOverridesSet changes the lists of a scope: a list given replaces the present
-// one, an empty one clears it, an absent one leaves it.
+// ToolOverridesSet changes the lists of the session or of the active run. A given list
+// replaces the old one, an empty list clears it, and an absent list leaves it.
 type ToolOverridesSet struct {
-	Disable *[]string `msgpack:"disable,omitempty"`
-	Enable  *[]string `msgpack:"enable,omitempty"`
-	Force   *[]string `msgpack:"force,omitempty"`
-	Scope   string    `msgpack:"scope"` // session, or run: the active one, until it ends
+	// Tools that are not offered, whatever else names them.
+	Disable *[]string `msgpack:"disable,omitempty" lim:"..NamesMax,unique,item=@tool"`
+	// Tools to add to the profile.
+	Enable *[]string `msgpack:"enable,omitempty" lim:"..NamesMax,unique,item=@tool"`
+	// Tools to add to any list.
+	Force *[]string `msgpack:"force,omitempty" lim:"..NamesMax,unique,item=@tool"`
+	// The session's lists, or those of the active run, which end with it.
+	Scope string `msgpack:"scope" lim:"enum=Scope"`
 }
 
 // The values of ToolOverridesSet.Scope.
@@ -186,69 +267,118 @@ const (
 	ScopeRun     = "run"
 )
 
-// ToolProfileSelected selects the session's profile.
+// ToolProfileSelected selects the profile of runs whose config names none. It takes
+// effect with the next turn.
 type ToolProfileSelected struct {
-	Profile string `msgpack:"profile"`
+	// A profile of the registry.
+	Profile string `msgpack:"profile" lim:"@token"`
 }
 
-// HostSessionUpdated is the status of the session's host session.
+// HostSessionUpdated reports the status of the host session.
 type HostSessionUpdated HostSession
 
-// HostSession is the host session's status in a settlement of host.session.open or
-// host.session.close, so that one event changes both.
+// HostSession is a working directory on a host, in which the tools of a session work.
+//
+// A settlement of host.session.open or host.session.close has it, so that one event
+// changes both.
 type HostSession struct {
-	ID     string `msgpack:"id,omitempty"`
-	Root   string `msgpack:"root,omitempty"`  // its working directory, absolute, as the host sees it
-	Route  string `msgpack:"route,omitempty"` // the worker that holds it
-	Status string `msgpack:"status"`
+	// The host's name for it.
+	ID string `json:"id,omitempty" msgpack:"id,omitempty" lim:"..HostIDBytesMax"`
+	// Its working directory as paths there see it: an absolute path. Paths in resource
+	// keys are relative to it. It stays with the `id` until another one is reported.
+	// Without it an absolute path gives the bare key.
+	Root string `json:"root,omitempty" msgpack:"root,omitempty" lim:"..HostRootBytesMax" pattern:"^(/|$)"`
+	// Which worker holds it. If it is a target below the executor's, such as `host-w1` for
+	// `host`, later calls of tools that need a ready host session go to that target; a
+	// route of another form is for people.
+	Route string `json:"route,omitempty" msgpack:"route,omitempty" lim:"..HostIDBytesMax"`
+	// Only ready makes the tools of a host available. none forgets the host session.
+	Status string `json:"status" msgpack:"status" lim:"enum=ready|closed|expired|error|none"`
 }
 
-// FactsSet sets facts; a null removes one.
+// FactsSet sets and removes facts, all that it names or none. The change takes effect
+// with the next turn.
 type FactsSet struct {
-	Facts codec.Pairs `msgpack:"facts"` // name to text or null
+	// Null removes. Names have 1 to 64 bytes, values at most 256; a session has at most
+	// 64.
+	Facts codec.Pairs `msgpack:"facts" lim:"key=1..FactNameBytesMax,value=null,value=..FactValueBytesMax"`
 }
 
 // ToolCallsObserved settles a generation whose model called tools.
 type ToolCallsObserved struct {
-	Calls        []ObservedCall `msgpack:"calls"`
-	Effect       string         `msgpack:"effect"`
-	FinishReason string         `msgpack:"finish_reason,omitempty"` // absent: FinishToolCalls
-	Model        string         `msgpack:"model,omitempty"`
-	Opaque       codec.Raw      `msgpack:"opaque,omitempty"` // provider items to send back verbatim
-	Text         *Content       `msgpack:"text,omitempty"`
-	Usage        *Usage         `msgpack:"usage,omitempty"`
+	// The calls, in the model's order. The first 64 may run; the rest get limit_exceeded
+	// results.
+	Calls []ObservedCall `msgpack:"calls" lim:"1..CallsSeenMax"`
+	// The effect that this settles.
+	Effect string `msgpack:"effect" lim:"@generation"`
+	// Why the answer ended, as in [GenerationSettled](#generationsettled); absent:
+	// `tool_calls`. With `length`, calls whose arguments are not complete JSON are
+	// refused, `invalid_arguments`, and so is the last call if it has none.
+	FinishReason string `msgpack:"finish_reason,omitempty" lim:"..NameBytesMax"`
+	// The model that answered.
+	Model string `msgpack:"model,omitempty" lim:"..NameBytesMax"`
+	// Items of the provider, any value, to be sent back verbatim.
+	Opaque codec.Raw `msgpack:"opaque,omitempty"`
+	// The model's text in addition to its calls.
+	Text  *Content `msgpack:"text,omitempty"`
+	Usage *Usage   `msgpack:"usage,omitempty"`
 }
 
 // ObservedCall is one call as the model made it. Arguments that are too large for
 // an event are a blob: the call is refused, and people can still read what the
 // model wrote.
+//
+//wire:rule {"dependentRequired": {"size": ["arguments_blob"]}, "not": {"required": ["arguments", "arguments_blob"]}}
 type ObservedCall struct {
-	Arguments      string     `msgpack:"arguments,omitempty"`      // JSON text, as the model wrote it; empty is {}
-	ArgumentsBlob  *codec.Ref `msgpack:"arguments_blob,omitempty"` // instead of arguments
-	ProviderCallID string     `msgpack:"provider_call_id,omitempty"`
-	Size           int64      `msgpack:"size,omitempty"` // of the blob, bytes
-	ToolName       string     `msgpack:"tool_name"`
+	// JSON text, as the model wrote it. Absent or empty counts as {}.
+	Arguments string `msgpack:"arguments,omitempty" lim:"any"`
+	// In place of arguments that no event can hold; never together with them. The call is
+	// refused as invalid_arguments, too large.
+	ArgumentsBlob *codec.Ref `msgpack:"arguments_blob,omitempty"`
+	// The model's own id of the call, which may repeat.
+	ProviderCallID string `msgpack:"provider_call_id,omitempty" lim:"..ByBytesMax"`
+	// Size of the blob in bytes.
+	Size int64 `msgpack:"size,omitempty" lim:"0..NumberMax"`
+	// The tool's name as the model wrote it.
+	ToolName string `msgpack:"tool_name" lim:"any"`
 }
 
-// Usage is the tokens that a generation used.
+// Usage is the tokens that one turn of a model used. An absent field is 0.
 type Usage struct {
-	CacheWriteTokens int64 `msgpack:"cache_write_tokens,omitempty"` // of the input, written to the provider's cache
-	CachedTokens     int64 `msgpack:"cached_tokens,omitempty"`      // of the input, read from the provider's cache
-	InputTokens      int64 `msgpack:"input_tokens,omitempty"`
-	OutputTokens     int64 `msgpack:"output_tokens,omitempty"`
-	ReasoningTokens  int64 `msgpack:"reasoning_tokens,omitempty"` // of the output
+	// Input tokens written to the provider's cache.
+	CacheWriteTokens int64 `msgpack:"cache_write_tokens,omitempty" lim:"0..TokensMax"`
+	// Input tokens read from the provider's cache.
+	CachedTokens int64 `msgpack:"cached_tokens,omitempty" lim:"0..TokensMax"`
+	// Tokens shown to the model.
+	InputTokens int64 `msgpack:"input_tokens,omitempty" lim:"0..TokensMax"`
+	// Tokens that the model wrote.
+	OutputTokens int64 `msgpack:"output_tokens,omitempty" lim:"0..TokensMax"`
+	// Output tokens of reasoning, which is not shown.
+	ReasoningTokens int64 `msgpack:"reasoning_tokens,omitempty" lim:"0..TokensMax"`
 }
 
 // GenerationSettled settles a generation that called no tool, or failed.
+//
+//wire:rule {"if": {"properties": {"status": {"const": "failed"}}}, "then": {"required": ["error"]}, "else": {"properties": {"error": false}}}
 type GenerationSettled struct {
-	Effect       string    `msgpack:"effect"`
-	Error        *Fault    `msgpack:"error,omitempty"`
-	FinishReason string    `msgpack:"finish_reason,omitempty"`
-	Model        string    `msgpack:"model,omitempty"`
-	Opaque       codec.Raw `msgpack:"opaque,omitempty"`
-	Status       string    `msgpack:"status"` // ok, failed
-	Text         *Content  `msgpack:"text,omitempty"`
-	Usage        *Usage    `msgpack:"usage,omitempty"`
+	// The effect that this settles.
+	Effect string `msgpack:"effect" lim:"@generation"`
+	// Present with status failed, and only then.
+	Error *Fault `msgpack:"error,omitempty"`
+	// Why the answer ended: `stop`; `length` (the output limit); `content_filter` (the
+	// provider filtered it); `refusal` (the model refused); `empty` (no text);
+	// `thoughts_only`; `tool_calls` (calls were announced, and none came); or a provider's
+	// own word.
+	FinishReason string `msgpack:"finish_reason,omitempty" lim:"..NameBytesMax"`
+	// The model that answered.
+	Model string `msgpack:"model,omitempty" lim:"..NameBytesMax"`
+	// Items of the provider, any value, to be sent back verbatim.
+	Opaque codec.Raw `msgpack:"opaque,omitempty"`
+	// How the generation ended.
+	Status string `msgpack:"status" lim:"enum=ok|failed"`
+	// The answer; it becomes the run's output.
+	Text  *Content `msgpack:"text,omitempty"`
+	Usage *Usage   `msgpack:"usage,omitempty"`
 }
 
 // The values of finish_reason that Refold's bridges write; another value is a
@@ -264,48 +394,84 @@ const (
 	FinishThoughts      = "thoughts_only"  // there are only thoughts
 )
 
-// Fault is a failure with a code for programs and a detail for people.
+// Fault is a failure: a code for programs, a detail for people and models.
 type Fault struct {
-	Code      string `msgpack:"code"`
-	Detail    string `msgpack:"detail,omitempty"`
-	Retryable bool   `msgpack:"retryable,omitempty"`
+	// lower_snake_case.
+	Code string `msgpack:"code" lim:"1..CodeBytesMax"`
+	// A sentence. Where the session repeats it, it is cut at 256 bytes.
+	Detail string `msgpack:"detail,omitempty" lim:"any"`
+	// Whether another attempt may succeed. Bridges retry by themselves; the session
+	// retries generations as the run's retry says.
+	Retryable bool `msgpack:"retryable,omitempty"`
 }
 
-// ToolCallSettled settles one tool call.
+// ToolCallSettled settles a tool call of a bridge or of a host loop.
+//
+//wire:rule {"if": {"properties": {"status": {"const": "succeeded"}}}, "then": {"properties": {"error": false}}}
 type ToolCallSettled struct {
-	DurationMS  int64        `msgpack:"duration_ms,omitempty"`
-	Effect      string       `msgpack:"effect"`
-	Error       *Fault       `msgpack:"error,omitempty"`
+	// How long the call ran, in milliseconds.
+	DurationMS int64 `msgpack:"duration_ms,omitempty" lim:"0..NumberMax"`
+	// The effect that this settles.
+	Effect string `msgpack:"effect" lim:"@call"`
+	// Never with status succeeded.
+	Error *Fault `msgpack:"error,omitempty"`
+	// The new status of the host session: one event settles the call and changes the
+	// status. While a host session is ready, the end of another one is ignored.
 	HostSession *HostSession `msgpack:"host_session,omitempty"`
-	Output      *Content     `msgpack:"output,omitempty"`
-	PlanHash    string       `msgpack:"plan_hash,omitempty"` // hex
-	Status      string       `msgpack:"status"`              // succeeded, failed, cancelled, outcome_unknown
+	// What the model is shown. Refold's bridges put results that are files, or larger than
+	// 256 KiB, in parts: text for the model, and a blob each.
+	Output *Content `msgpack:"output,omitempty"`
+	// That of the effect; another one is a `bad_settlement`. For a host loop's call that
+	// of the view; another one is `plan_mismatch`, and the call stays open.
+	PlanHash string `msgpack:"plan_hash,omitempty" lim:"@hash"`
+	// How the call ended. outcome_unknown: it may have taken effect.
+	Status string `msgpack:"status" lim:"enum=succeeded|failed|cancelled|outcome_unknown"`
 }
 
-// ToolBatchSettled settles every call of a batch that has no result yet, later
-// groups included. A host loop that ran the whole plan publishes it.
+// ToolBatchSettled settles every call of a batch that has no result yet, including
+// those of later groups. A host loop that ran the plan itself publishes it.
 type ToolBatchSettled struct {
-	Batch    string            `msgpack:"batch"`     // r1t2
-	PlanHash string            `msgpack:"plan_hash"` // hex
-	Results  []ToolCallSettled `msgpack:"results"`
+	// That made the calls: `r1t2`, whichever attempt that was.
+	Batch string `msgpack:"batch" lim:"@turn"`
+	// Hash of the batch's plan. With any other the whole event is refused.
+	PlanHash string `msgpack:"plan_hash" lim:"@hash"`
+	// One for each call without a result, in any order. An existing result may be repeated
+	// unchanged.
+	Results []ToolCallSettled `msgpack:"results" lim:"..CallsMax"`
 }
 
-// StepPrepared settles a step: a hook's decision about one turn. Absent fields
-// leave the run's config as it is.
+// StepPrepared settles a step: what an outside hook decided for one turn, in place of
+// the step rules. What it leaves out stays as the run's config has it.
+//
+//wire:rule {"if": {"properties": {"status": {"const": "failed"}}}, "then": {"required": ["error"]}, "else": {"properties": {"error": false}}}
+//wire:rule {"not": {"required": ["active_tools", "tool_refs"]}}
 type StepPrepared struct {
-	ActiveTools *[]string    `msgpack:"active_tools,omitempty"`
-	Context     codec.Raw    `msgpack:"context,omitempty"` // an object, for later turns
-	Effect      string       `msgpack:"effect"`
-	Error       *Fault       `msgpack:"error,omitempty"`
-	Model       string       `msgpack:"model,omitempty"`
-	Params      codec.Raw    `msgpack:"params,omitempty"`
-	Status      string       `msgpack:"status"` // ok, failed: then the hook's fallback applies
-	System      string       `msgpack:"system,omitempty"`
-	ToolChoice  string       `msgpack:"tool_choice,omitempty"`
-	ToolRefs    *[]codec.Ref `msgpack:"tool_refs,omitempty"`
+	// The tools of the turn in display order, in place of the config's. An empty list is
+	// no tools.
+	ActiveTools *[]string `msgpack:"active_tools,omitempty" lim:"..planner.StepToolsMax,item=@tool"`
+	// Replaces the run's context, for later turns; at most 4 KiB, encoded.
+	Context codec.Raw `msgpack:"context,omitempty" lim:"object"`
+	// The effect that this settles.
+	Effect string `msgpack:"effect" lim:"@step"`
+	// Present with status failed, and only then.
+	Error *Fault `msgpack:"error,omitempty"`
+	// The provider's name of the model.
+	Model string `msgpack:"model,omitempty" lim:"..planner.StepModelBytesMax"`
+	// Replaces the config's as a whole; at most 32 KiB, encoded.
+	Params codec.Raw `msgpack:"params,omitempty" lim:"object"`
+	// failed: the fallback of the run's step_hook applies.
+	Status string `msgpack:"status" lim:"enum=ok|failed"`
+	// Replaces the config's.
+	System string `msgpack:"system,omitempty" lim:"..planner.StepSystemBytesMax"`
+	// auto, none, required, or a tool of the registry, for this turn.
+	ToolChoice string `msgpack:"tool_choice,omitempty" lim:"@tool"`
+	// Instead of `active_tools`: descriptors that the registry binds.
+	ToolRefs *[]codec.Ref `msgpack:"tool_refs,omitempty" lim:"..planner.StepToolsMax"`
 }
 
-// WakeSettled reports that a wake is due.
+// WakeSettled reports that the time of a wake has come. The session's clock is at
+// least its due from now on.
 type WakeSettled struct {
-	Effect string `msgpack:"effect"`
+	// The effect that this settles.
+	Effect string `msgpack:"effect" lim:"@wake"`
 }

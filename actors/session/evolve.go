@@ -365,6 +365,15 @@ func EventTypes() []string {
 	return names
 }
 
+// DoorsOf returns the doors through which an event may be published: none if no event
+// has this name.
+func DoorsOf(name string) []Door {
+	if of := eventTypeOf(name); of != nil {
+		return slices.Clone(of.doors)
+	}
+	return nil
+}
+
 // isReserved reports whether a later release will have events of this type.
 func isReserved(typ string) bool {
 	return typ == "SessionUpgraded"

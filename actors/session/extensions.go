@@ -15,12 +15,18 @@ import (
 // UsedGrant is one grant in the effect of an extension tool: a pack, or packs,
 // that the session may adopt.
 type UsedGrant struct {
-	Attach  []string    `msgpack:"attach,omitempty"`
-	Kind    space.Kind  `msgpack:"kind"`
-	Sources []string    `msgpack:"sources,omitempty"`
-	Space   string      `msgpack:"space"` // a trailing * matches the rest
-	Target  string      `msgpack:"target,omitempty"`
-	Trust   space.Trust `msgpack:"trust"`
+	// Who may request it; operator if absent.
+	Attach []string `msgpack:"attach,omitempty" lim:"item=enum=Attach"`
+	// Kind of the space.
+	Kind space.Kind `msgpack:"kind" lim:"=pack"`
+	// How its reader may identify itself.
+	Sources []string `msgpack:"sources,omitempty" lim:"item=enum=factory|package|module"`
+	// Name of the pack; a * at the end matches the rest.
+	Space string `msgpack:"space" lim:"any"`
+	// The bridges that read it; its name if absent.
+	Target string `msgpack:"target,omitempty" lim:"@token"`
+	// What the grant trusts: show nothing of other manifests.
+	Trust space.Trust `msgpack:"trust"`
 }
 
 // extensionsPrefix begins the tool_ids of the tools with which a model finds and
@@ -290,12 +296,18 @@ func (s *State) modelsMayEnable() bool {
 // ApprovalGrant is what a person is shown of the grant for a call that enables a
 // pack.
 type ApprovalGrant struct {
-	Space   string   `json:"space"`
-	Target  string   `json:"target"`            // target of the reader
-	Version string   `json:"version,omitempty"` // selector of the manifest's version
-	Targets []string `json:"targets,omitempty"` // executor targets of its tools; absent: <space>-v<major>
-	Digests []string `json:"digests,omitempty"` // trusted manifests
-	Keys    []string `json:"keys,omitempty"`    // whose signature makes a manifest trusted
+	// The pack.
+	Space string `json:"space" lim:"@space"`
+	// The bridges that read it.
+	Target string `json:"target" lim:"@token"`
+	// What a manifest's version must match.
+	Version string `json:"version,omitempty" lim:"..space.VersionBytesMax"`
+	// Executor targets that its tools may name; <space>-v<major> alone if absent.
+	Targets []string `json:"targets,omitempty" lim:"item=@token"`
+	// Manifests that are trusted.
+	Digests []string `json:"digests,omitempty" lim:"item=@hash"`
+	// Public nkeys whose signature makes a manifest trusted.
+	Keys []string `json:"keys,omitempty" lim:"item=any"`
 }
 
 // approvalGrant returns the grant for a call, nil if the call enables nothing.

@@ -12,21 +12,48 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Grant is what the operator permits a space: which target reads it, what makes it
-// trusted, and what it may contain.
+// Grant is the operator's permission for a space: who reads it, what makes it trusted,
+// and what it may bring.
+//
+//wire:rule {"if": {"properties": {"kind": {"const": "pack"}}, "required": ["kind"]}}
+//wire:rule {"then": {"anyOf": [{"properties": {"digests": {"minItems": 1}}, "required": ["digests"]}, {"properties": {"keys": {"minItems": 1}}, "required": ["keys"]}, {"required": ["manifest"]}]}}
+//wire:rule {"then": {"properties": {"may": {"items": {"enum": ["prompt", "skills"]}}, "space": {"pattern": "^([A-Za-z0-9_-]{1,56}|[A-Za-z0-9_-]{0,64}[*])$"}}}}
+//wire:rule {"else": {"properties": {"attach": false, "targets": false}}}
 type Grant struct {
-	Attach   []string   `msgpack:"attach,omitempty"`  // pack: who may request it: operator (default) or model
-	Digests  []string   `msgpack:"digests,omitempty"` // hex: manifests that are trusted
-	Keys     []string   `msgpack:"keys,omitempty"`    // public nkeys whose signature makes a manifest trusted
-	Kind     space.Kind `msgpack:"kind,omitempty"`    // workspace (default), pack
-	Manifest codec.Raw  `msgpack:"manifest,omitempty"`
-	May      []string   `msgpack:"may,omitempty"`     // what it may contain besides context; absent: all
-	RunMS    int64      `msgpack:"run_ms,omitempty"`  // limit of one reading; 0: a minute
-	Sources  []string   `msgpack:"sources,omitempty"` // sources that the reader may name; absent: any for a workspace, factory for a pack
-	Space    string     `msgpack:"space"`             // its name; a trailing * matches the rest
-	Target   string     `msgpack:"target,omitempty"`  // target of its reader; absent: the space's name
-	Targets  []string   `msgpack:"targets,omitempty"` // pack: executor targets of its tools; absent: only <space>-v<major>
-	Version  string     `msgpack:"version,omitempty"` // selector of the manifest's version: 1, 1.4, 1.4.2; absent: any
+	// Of a pack: who may request it. `operator` (the default): by WorkspaceSyncRequested;
+	// `model`: by a call of `extensions_enable`.
+	Attach []string `msgpack:"attach,omitempty" lim:"unique,item=enum=Attach"`
+	// Hashes of manifests that are trusted.
+	Digests []string `msgpack:"digests,omitempty" lim:"..GrantDigestsMax,item=@hash"`
+	// Public nkeys: a manifest that one of them signed is trusted. Without digests and
+	// keys, any bridge that serves the target of a workspace is trusted.
+	Keys []string `msgpack:"keys,omitempty" lim:"..GrantKeysMax,item=any"`
+	// A pack needs `digests`, `keys` or `manifest`; with a `*` it needs `keys`. Its name
+	// has at most 56 bytes.
+	Kind space.Kind `msgpack:"kind,omitempty"`
+	// A manifest that is applied from a session's first event on. In the install record
+	// alone.
+	Manifest codec.Raw `msgpack:"manifest,omitempty" lim:"object"`
+	// What it may bring besides context and catalogs: `prompt`, `skills`,
+	// `response_format`, `params`, `rewords`; of a pack, `prompt` and `skills`. All if
+	// absent.
+	May []string `msgpack:"may,omitempty" lim:"unique,item=enum=May"`
+	// How long one read may take; 60000 if absent. The sync's deadline is twice that. A
+	// call of `extensions_enable` has the deadline of a call.
+	RunMS int64 `msgpack:"run_ms,omitempty" lim:"SyncRunMinMS..SyncRunMaxMS"`
+	// The sources that the reader may declare: `factory`, `package`, `module`. Absent: any
+	// of a workspace, `factory` of a pack.
+	Sources []string `msgpack:"sources,omitempty" lim:"unique,item=enum=factory|package|module"`
+	// Its name. A * at the end matches the rest; the grant then has no manifest. The first
+	// grant of a list that matches counts.
+	Space string `msgpack:"space" pattern:"^([A-Za-z0-9_-]{1,64}[*]?|[*])$"`
+	// The target of syncs: the bridges that read the space; the space's name if absent.
+	Target string `msgpack:"target,omitempty" lim:"@token"`
+	// Of a pack: executor targets of its tools; <space>-v<major> alone if absent.
+	Targets []string `msgpack:"targets,omitempty" lim:"..GrantTargetsMax,unique,item=@token"`
+	// What a manifest's version must match: 1, 1.4, 1.4.2 or 1.4.2-rc.1; anything if
+	// absent.
+	Version string `msgpack:"version,omitempty" lim:"any"`
 }
 
 // The values of Grant.May.

@@ -11,39 +11,57 @@ import (
 // RulesVersion is the newest rules version that this code folds.
 const RulesVersion = 1
 
-// InstallRecord is the wire form of an install record: the starting point of every
-// session that opens after it.
+// InstallRecord has the tools, profiles, policy and default config of every session
+// that opens after it. It is published on refold.install, as JSON or msgpack.
+//
+//wire:rule {"properties": {"config": {"required": ["model", "provider"]}, "tools": {"items": {"properties": {"needs": false}}}}}
 type InstallRecord struct {
-	Capabilities      []string           `msgpack:"capabilities,omitempty"`
-	Config            *RunConfig         `msgpack:"config,omitempty"`
-	DefaultProfile    string             `msgpack:"default_profile,omitempty"`
-	Policy            Policy             `msgpack:"policy,omitempty"`
-	ProfileByProvider codec.Pairs        `msgpack:"profile_by_provider,omitempty"`
-	Profiles          []planner.Profile  `msgpack:"profiles,omitempty"`
-	Rules             int                `msgpack:"rules"`
-	Spaces            []Grant            `msgpack:"spaces,omitempty"`
-	Tools             []planner.ToolSpec `msgpack:"tools"`
-	V                 int                `msgpack:"v"`
+	// Capabilities, granted to every tool that requires them.
+	Capabilities []string `msgpack:"capabilities,omitempty" lim:"item=any"`
+	// The config of runs without one, in sessions without one.
+	Config *RunConfig `msgpack:"config,omitempty"`
+	// A profile of this record, for runs whose provider is not in profile_by_provider.
+	// Without it these runs have all tools.
+	DefaultProfile string `msgpack:"default_profile,omitempty" lim:"@token"`
+	// What sessions permit.
+	Policy Policy `msgpack:"policy,omitempty"`
+	// Profiles of providers: from the name of a provider, a token, to the name of a
+	// profile. Names are compared as a whole, without regard to case; each may be there
+	// once. It takes precedence over `default_profile`.
+	ProfileByProvider codec.Pairs `msgpack:"profile_by_provider,omitempty" lim:"..planner.ProfilesMax,key=@token,value=@token"`
+	// Lists of tools by name.
+	Profiles []planner.Profile `msgpack:"profiles,omitempty" lim:"..planner.ProfilesMax"`
+	// Version of the rules that sessions follow.
+	Rules int `msgpack:"rules" lim:"=1"`
+	// The spaces that sessions may adopt. The first grant that matches a name counts.
+	Spaces []Grant `msgpack:"spaces,omitempty" lim:"..GrantsMax"`
+	// The registry.
+	Tools []planner.ToolSpec `msgpack:"tools" lim:"..planner.ToolsMax"`
+	// Version of the protocol.
+	V int `msgpack:"v" lim:"=1"`
 }
 
 // Policy is what an install record permits.
 type Policy struct {
-	// Approval decides over calls before a tool's own approval does. The first
-	// matching rule applies.
-	Approval []planner.ApprovalRule `msgpack:"approval,omitempty"`
-	// Coverage is how `refold tools check` treats a tool that no running bridge
-	// serves: warn (default) or fail.
-	Coverage string `msgpack:"coverage,omitempty"`
-	// Ingress lists the fields of a RunConfig, and `roles`, that a client may
-	// set through the door `in`; absent means DefaultIngress.
-	Ingress []string `msgpack:"ingress,omitempty"`
-	// IngressTools is what the tool lists of a client's config do: narrow (default)
-	// selects among the tools that the operator's config offers, replace takes the
-	// place of the operator's lists.
-	IngressTools string `msgpack:"ingress_tools,omitempty"`
-	// Skills is the effect of active skills' allowed-tools: narrow (default) offers
-	// in a turn only tools that one of them allows, ignore does nothing.
-	Skills string `msgpack:"skills,omitempty"`
+	// Which calls run, wait for a person, or are refused. It comes before a tool's own
+	// approval. The first rule that matches decides.
+	Approval []planner.ApprovalRule `msgpack:"approval,omitempty" lim:"..planner.ApprovalRulesMax"`
+	// Treatment of a tool that a workspace names and the registry does not bind: warn
+	// leaves it out and reports it, fail refuses the workspace. refold tools check treats
+	// a tool that no running bridge serves likewise. warn if absent.
+	Coverage string `msgpack:"coverage,omitempty" lim:"enum=Coverage"`
+	// Fields of a RunConfig, and roles, that a request through the door in may have.
+	// Absent: active_tools, completion, disable, model, params, provider, system,
+	// turns_max. Empty: none.
+	Ingress []string `msgpack:"ingress,omitempty" lim:"item=enum=active_tools|budget|cache_ttl|completion|deadlines_ms|disable|enable|force|model|params|prices|profile|prompt_pack|prompt_refs|provider|response_format|retry|roles|skills|step_hook|steps|system|tool_catalog|tool_choice|tool_refs|tools_mode|turns_max|workspace"`
+	// Effect of active_tools, tool_refs and enable in a client's config: narrow selects
+	// among the tools that the operator's config offers, replace takes the place of the
+	// operator's lists. narrow if absent.
+	IngressTools string `msgpack:"ingress_tools,omitempty" lim:"enum=Ingress"`
+	// Effect of the allowed-tools of active skills: narrow leaves tools out of a turn that
+	// none of them allows, ignore does nothing. It never grants anything. narrow if
+	// absent.
+	Skills string `msgpack:"skills,omitempty" lim:"enum=Skills"`
 }
 
 // The values of Policy.Coverage.

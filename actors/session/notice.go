@@ -35,22 +35,30 @@ const (
 	NoticeSessionQuarantined = "SessionQuarantined"
 )
 
-// SessionOpened is the data of the first notice.
+// SessionOpened says that the session has its first event. This is always the first
+// notice.
 type SessionOpened struct {
-	Install codec.Hash `json:"install"` // of the pinned install record
-	Rules   int        `json:"rules"`
+	// Of the canonical bytes of the install record that the session pinned, for life.
+	Install codec.Hash `json:"install"`
+	// Version of the rules that the session follows.
+	Rules int `json:"rules" lim:"1.."`
 }
 
 // RunPlaced is the data of RunQueued and RunStarted.
 type RunPlaced struct {
-	Run        uint32 `json:"run"`
-	Seq        uint64 `json:"seq"` // of its RunRequested
-	Provider   string `json:"provider"`
-	Model      string `json:"model"`
-	Submission string `json:"submission,omitempty"`
-	// Ignored are names in `disable` of a client's request that the registry did not
-	// have: they disable nothing. The first notice about the run has them.
-	Ignored []string `json:"ignored,omitempty"`
+	// The number of the run; runs count from 1.
+	Run uint32 `json:"run" lim:"1.."`
+	// Sequence of the event with its input.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// The target of the run's generations.
+	Provider string `json:"provider" lim:"@token"`
+	// The provider's name of the model, as the run's config has it.
+	Model string `json:"model" lim:"1..NameBytesMax"`
+	// The submission of the request.
+	Submission string `json:"submission,omitempty" lim:"..IDBytesMax"`
+	// Names in disable of a client's request that the registry does not have. Only the
+	// first notice about the run has them.
+	Ignored []string `json:"ignored,omitempty" lim:"..NamesMax,item=..NameBytesMax"`
 }
 
 // placed returns a notice's data for a run that waits or starts.
@@ -58,99 +66,170 @@ func (r *Run) placed(ignored ...string) RunPlaced {
 	return RunPlaced{Run: r.Number, Seq: r.Seq, Provider: r.Config.Provider, Model: r.Config.Model, Submission: r.Submission, Ignored: ignored}
 }
 
-// RunFinished is the data of the notice that ends a run. If the output's JSON does
-// not fit a notice (256 KiB of text can be 1.5 MiB of it), OutputSeq replaces it:
-// the event of that sequence has it, as `text`.
+// RunFinished says that a run ended.
+//
+// If the output's JSON does not fit a notice (256 KiB of text can be 1.5 MiB of it),
+// OutputSeq replaces it: the event of that sequence has it, as `text`.
 type RunFinished struct {
-	Run          uint32      `json:"run"`
-	Lifecycle    Lifecycle   `json:"lifecycle"` // completed, failed, cancelled, interrupted
-	Code         string      `json:"code,omitempty"`
-	Detail       string      `json:"detail,omitempty"`
-	FinishReason string      `json:"finish_reason,omitempty"` // of the answer that ended the run, or with which it waited for input, unless that is FinishStop
-	Output       *Content    `json:"output,omitempty"`
-	OutputSeq    uint64      `json:"output_seq,omitempty"` // 0: the output is in Output, or there is none
-	Usage        UsageTotal  `json:"usage"`
-	Cost         int64       `json:"cost,omitempty"`           // micro-units
-	OverBudget   *OverBudget `json:"over_budget,omitempty"`    // absent: the run ended within its budget
-	Untaken      []uint64    `json:"untaken_steers,omitempty"` // sequences of steers that a cancelled run did not take
+	// The number of the run.
+	Run uint32 `json:"run" lim:"1.."`
+	// How the run ended.
+	Lifecycle Lifecycle `json:"lifecycle" lim:"enum=completed|failed|cancelled|interrupted"`
+	// Why it ended: one of the session's codes, the model's error code, or that of
+	// RunCompleted or RunFailed.
+	Code string `json:"code,omitempty" lim:"1..CodeBytesMax"`
+	// Detail for people.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
+	// Why the answer that ended the run ended, or the one with which it waited for input,
+	// if not by stop: length, content_filter, refusal, empty, thoughts_only, tool_calls,
+	// or the provider's own word.
+	FinishReason string `json:"finish_reason,omitempty" lim:"..NameBytesMax"`
+	// The model's last text: of a completed run, or of a run that was interrupted while
+	// the text arrived.
+	Output *Content `json:"output,omitempty"`
+	// Instead of an output that is too large for a notice, or that an earlier event has,
+	// as for a run that waited for input: the event that has it, as `text`.
+	OutputSeq uint64 `json:"output_seq,omitempty" lim:"1.."`
+	// Of the run: `input_tokens`, `output_tokens`, `cached_tokens`, `reasoning_tokens`,
+	// and `cache_write_tokens` if there were any.
+	Usage UsageTotal `json:"usage"`
+	// Cost of the run, in micro-units by its prices; 0 if absent.
+	Cost int64 `json:"cost,omitempty" lim:"0.."`
+	// The budget that was exceeded. Absent: the run ended within its budget.
+	OverBudget *OverBudget `json:"over_budget,omitempty"`
+	// Sequences of the steers that a cancelled run did not take.
+	Untaken []uint64 `json:"untaken_steers,omitempty" lim:"..SteersMax,item=1.."`
 }
 
-// ApprovalRequested is the data of the notice that a call waits for a person.
+// ApprovalRequested says that a call waits for a person.
 type ApprovalRequested struct {
-	Call         string `json:"call"` // r1t2c0
-	ToolID       string `json:"tool_id"`
-	ToolName     string `json:"tool_name"`
-	Arguments    string `json:"arguments,omitempty"`     // JSON text, as the model wrote it
-	ArgumentsSeq uint64 `json:"arguments_seq,omitempty"` // replaces arguments too large for a notice: the event that has them
-	ArgsHash     string `json:"args_hash"`               // hex; the decision names it
-	Deadline     int64  `json:"deadline"`                // Unix ms; the call is denied then
+	// The call's name.
+	Call string `json:"call" lim:"@call"`
+	// Which tool.
+	ToolID string `json:"tool_id" lim:"@tool_id"`
+	// The tool's name as the model wrote it, cut at 128 bytes.
+	ToolName string `json:"tool_name" lim:"..NameBytesMax"`
+	// The arguments, as JSON text that the model wrote.
+	Arguments string `json:"arguments,omitempty" lim:"any"`
+	// In place of arguments that are too large for a notice: sequence of the
+	// ToolCallsObserved that holds them.
+	ArgumentsSeq uint64 `json:"arguments_seq,omitempty" lim:"1.."`
+	// SHA-256 of the text of the arguments. The decision names it.
+	ArgsHash string `json:"args_hash" lim:"@hash"`
+	// Unix milliseconds. The call is then refused, approval_expired.
+	Deadline int64 `json:"deadline"`
 
-	Grant *ApprovalGrant `json:"grant,omitempty"` // of the pack that the call enables
-	Pack  *ApprovalPack  `json:"pack,omitempty"`  // the pack itself, as it was read
+	// The grant under which the call would enable a pack.
+	Grant *ApprovalGrant `json:"grant,omitempty"`
+	// Of a call of `extensions_enable`: the pack itself, as it was read.
+	Pack *ApprovalPack `json:"pack,omitempty"`
 }
 
-// OverBudget is by how much a run exceeded its budget: the first exceeded one, in
-// the order of BudgetExceeded.
+// OverBudget is the budget that a run exceeded, and by how much.
+//
+// It is the first exceeded one, in the order of BudgetExceeded.
 type OverBudget struct {
-	Budget string `json:"budget" msgpack:"budget"` // tokens, cost, session_tokens, session_cost
-	Limit  int64  `json:"limit" msgpack:"limit"`
-	Used   int64  `json:"used" msgpack:"used"` // more than the limit
+	// The field of the run's budget, the first in this order.
+	Budget string `json:"budget" msgpack:"budget" lim:"enum=tokens|cost|session_tokens|session_cost"`
+	// The limit, in tokens or micro-units.
+	Limit int64 `json:"limit" msgpack:"limit" lim:"1.."`
+	// What was used, in the same unit: more than the limit.
+	Used int64 `json:"used" msgpack:"used" lim:"2.."`
 }
 
-// BudgetExceeded is the data of the notice that a run is paused because a budget is
-// too small for its next turn: usage plus the estimate of the turn's input are at
-// least the limit.
+// BudgetExceeded says that a run is paused because a budget does not suffice for its
+// next turn.
+//
+// Usage and the estimate of the turn's input are together at least the limit.
 type BudgetExceeded struct {
-	Run      uint32 `json:"run"`
-	Budget   string `json:"budget"` // tokens, cost, session_tokens, session_cost
-	Limit    int64  `json:"limit"`
-	Used     int64  `json:"used"`
-	Estimate int64  `json:"estimate"` // of the next turn's input: tokens, or their cost
+	// The number of the run.
+	Run uint32 `json:"run" lim:"1.."`
+	// The field of the run's budget.
+	Budget string `json:"budget" lim:"enum=tokens|cost|session_tokens|session_cost"`
+	// The limit, in tokens or micro-units.
+	Limit int64 `json:"limit" lim:"1.."`
+	// What was used, in the same unit.
+	Used int64 `json:"used" lim:"0.."`
+	// About how much of it the input of the next turn takes: tokens, or their cost.
+	Estimate int64 `json:"estimate" lim:"0.."`
 }
 
-// EventRejected is the data of the notice about an event that had no effect.
+// EventRejected says that an event had no effect: only the head of the state has
+// changed.
 type EventRejected struct {
-	Seq    uint64    `json:"seq"`
-	Type   string    `json:"type,omitempty"` // absent if undecodable
-	Code   Rejection `json:"code"`
-	Detail string    `json:"detail,omitempty"`
+	// Sequence of the event.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Type of the event; absent if it could not be read.
+	Type string `json:"type,omitempty" lim:"..IDBytesMax"`
+	// Why the event was rejected.
+	Code Rejection `json:"code"`
+	// For people.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
 }
 
-// ToolRejected is the data of the notice about a call that was not run: the session
-// did not open it, or its executor refused it (IsRefusedCode).
+// ToolRejected says that a call of the model does not run: the session did not open
+// it, or a bridge or host loop refused it. The model is shown code and detail as its
+// result.
+//
+// Of an executor's refusals it names those of IsRefusedCode.
 type ToolRejected struct {
-	Effect   string `json:"effect"` // its name, or the name that it would have had
-	ToolName string `json:"tool_name"`
-	Code     string `json:"code"`
-	Detail   string `json:"detail,omitempty"`
+	// The name of the call; if it was not opened, the name that it would have had.
+	Effect string `json:"effect" lim:"@call"`
+	// The tool's name as the model wrote it, cut at 128 bytes.
+	ToolName string `json:"tool_name" lim:"..NameBytesMax"`
+	// See Codes: one of the first six results, `limit_exceeded` of a `skill_load`, or one
+	// of Refused calls.
+	Code string `json:"code" lim:"enum=tool_unknown|tool_disabled|tool_unavailable|tool_unbound|tool_denied|invalid_arguments|tool_changed|tool_gone|tool_not_pinned|tool_not_served|service_refused|limit_exceeded"`
+	// For the model; of a settlement's detail, the beginning.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
 }
 
-// CallsPlanned is the data of the notice that a group with calls for a host loop
-// has begun. It is published for the first group of every batch with such calls,
-// and for each later group with some.
+// CallsPlanned says that a group of calls has begun, and a host loop carries some of
+// the batch out: see the view.
+//
+// It is published for the first group of every batch with such calls, and for each
+// later group with some.
 type CallsPlanned struct {
-	Batch    string   `json:"batch"`
-	PlanHash string   `json:"plan_hash"`
-	Groups   [][]int  `json:"groups"` // indexes of calls
-	Group    int      `json:"group"`  // the group that has begun
-	Calls    []string `json:"calls"`  // names of the calls that the host loop must run now
+	// The turn that made the calls.
+	Batch string `json:"batch" lim:"@turn"`
+	// BLAKE2b-256 of the plan. Repeat it in the settlement.
+	PlanHash string `json:"plan_hash" lim:"@hash"`
+	// The plan: positions of calls that may run concurrently, group by group.
+	Groups [][]int `json:"groups" lim:"item=item=0.."`
+	// The group that has begun.
+	Group int `json:"group" lim:"0.."`
+	// The calls that the host loop carries out now. Empty: it has calls in a later group
+	// only.
+	Calls []string `json:"calls" lim:"..CallsMax,item=@call"`
 }
 
-// SessionQuarantined is the data of the notice that a session is stopped. The
-// session-actor publishes it, not the fold, so it has no number.
+// SessionQuarantined says that a session-actor stopped the session, which can't go on
+// without doing harm. Its events are kept.
+//
+// The session-actor publishes it, not the fold, so it has no number.
 type SessionQuarantined struct {
-	Reason string `json:"reason"`
+	// Why the session is stopped.
+	Reason string `json:"reason" lim:"any"`
 }
 
-// noticeJSON is a notice's form on refold.out.<sid>.
+// noticeJSON is a session's report about one event: a line of a message on
+// refold.out.<session>.
 type noticeJSON struct {
-	V       int    `json:"v"`
-	N       uint64 `json:"n,omitempty"`
-	Type    string `json:"type"`
-	Session string `json:"session"`
-	Seq     uint64 `json:"seq"`
-	At      int64  `json:"at"`
-	Data    any    `json:"data"`
+	// Version of the protocol.
+	V int `json:"v" lim:"=1"`
+	// Number of the notice: counts from 1 in each session, without gaps. A repeat has the
+	// same number.
+	N uint64 `json:"n,omitempty" lim:"1.."`
+	// Type of the notice.
+	Type string `json:"type" lim:"any"`
+	// The session.
+	Session string `json:"session" lim:"@session"`
+	// Sequence of the event in REFOLD_LOG.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// The session's clock, Unix milliseconds.
+	At int64 `json:"at"`
+	// The body, according to type.
+	Data any `json:"data" lim:"object"`
 }
 
 // JSON returns the notice's JSON, at most NoticeBytesMax bytes. Markup is not
@@ -204,32 +283,53 @@ const (
 	ProgressCallSettled = "CallSettled"
 )
 
-// TurnSettled is the data of the progress that an attempt at a turn has ended: it
-// was settled, or its deadline passed. A turn that ends its run, or that was open
-// in a cancelled run, is reported by RunFinished alone.
+// TurnSettled says that an attempt at a turn has ended: it was settled, or its
+// deadline passed.
+//
+// A turn that ends its run, or that was open in a cancelled run, is reported by
+// RunFinished alone.
 type TurnSettled struct {
-	Effect       string     `json:"effect"`
-	Calls        int        `json:"calls,omitempty"`      // of the model's answer
-	Text         string     `json:"text,omitempty"`       // the beginning of the text
-	TextBytes    int64      `json:"text_bytes,omitempty"` // of the whole text, if Text is cut
-	FinishReason string     `json:"finish_reason,omitempty"`
-	Code         string     `json:"code,omitempty"` // of a failed turn
-	Detail       string     `json:"detail,omitempty"`
-	Invalid      string     `json:"invalid,omitempty"`  // why the answer does not have the required form: another turn lets the model repair it
-	RetryAt      int64      `json:"retry_at,omitempty"` // Unix ms: time of the next attempt at a failed turn
-	Usage        UsageTotal `json:"usage"`              // of this attempt
+	Effect string `json:"effect" lim:"@generation"`
+	// Number of calls that the model made.
+	Calls int `json:"calls,omitempty" lim:"1.."`
+	// The beginning of the model's text.
+	Text string `json:"text,omitempty" lim:"..ProgressTextMax"`
+	// The length of the whole text in bytes, if `text` is not all; a blob without a size
+	// counts as 1.
+	TextBytes int64 `json:"text_bytes,omitempty" lim:"1.."`
+	// Why the answer ended, as its settlement says.
+	FinishReason string `json:"finish_reason,omitempty" lim:"..NameBytesMax"`
+	// Code of a failed turn.
+	Code string `json:"code,omitempty" lim:"..CodeBytesMax"`
+	// The same as code, for people.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
+	// Why the text does not fit the schema of the response_format: another turn asks the
+	// model to repair it.
+	Invalid string `json:"invalid,omitempty" lim:"..DetailBytesMax"`
+	// Unix milliseconds: when the failed turn is attempted again.
+	RetryAt int64 `json:"retry_at,omitempty"`
+	// Usage of this attempt.
+	Usage UsageTotal `json:"usage"`
 }
 
-// CallSettled is the data of the progress that a call has its result.
+// CallSettled says that a call has its result.
 type CallSettled struct {
-	Effect      string     `json:"effect"`
-	ToolName    string     `json:"tool_name"`
-	Status      CallStatus `json:"status"`
-	Code        string     `json:"code,omitempty"` // of the error, or of a result that the session made
-	Detail      string     `json:"detail,omitempty"`
-	DurationMS  int64      `json:"duration_ms,omitempty"`  // from the settlement
-	Output      string     `json:"output,omitempty"`       // the beginning of the output
-	OutputBytes int64      `json:"output_bytes,omitempty"` // of the whole output, if Output is cut
+	Effect string `json:"effect" lim:"@call"`
+	// The tool's name as the model wrote it.
+	ToolName string `json:"tool_name" lim:"..NameBytesMax"`
+	// How the call ended.
+	Status CallStatus `json:"status" lim:"enum=succeeded|failed|cancelled|outcome_unknown|ignored"`
+	// Code of the error, or of a result that the session gave.
+	Code string `json:"code,omitempty" lim:"..CodeBytesMax"`
+	// The same as code, for people.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
+	// Duration, as the settlement reports it.
+	DurationMS int64 `json:"duration_ms,omitempty" lim:"1.."`
+	// The beginning of the output.
+	Output string `json:"output,omitempty" lim:"..ProgressOutputMax"`
+	// The length of the whole output in bytes, if `output` is not all; a blob without a
+	// size counts as 1.
+	OutputBytes int64 `json:"output_bytes,omitempty" lim:"1.."`
 }
 
 // Progress returns the progress of an active run in the last folded event, in

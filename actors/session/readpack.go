@@ -56,25 +56,38 @@ func isHash(text string) bool {
 	return err == nil
 }
 
-// ApprovalPack is the pack that a call of extensions_enable would add, as people and
-// programs are shown it before they decide.
+// ApprovalPack is the pack that a call of extensions_enable would add, as it was read
+// for the person who decides.
 type ApprovalPack struct {
-	Space   string         `json:"space"`
-	Version string         `json:"version"`
-	Hash    string         `json:"hash"`             // of the manifest; the decision names it
-	Seq     uint64         `json:"seq"`              // of the event that has the manifest
-	Signer  string         `json:"signer,omitempty"` // absent: the grant names the hash
-	Tools   []string       `json:"tools,omitempty"`  // tool_ids
-	Secrets []string       `json:"secrets,omitempty"`
-	Prompt  []ApprovalFile `json:"prompt,omitempty"` // texts that models are shown: of its prompt, then those of its skills
-	Cut     bool           `json:"cut,omitempty"`    // the lists are too large for this message: the manifest has them
+	// The pack.
+	Space string `json:"space" lim:"@space"`
+	// Its version.
+	Version string `json:"version" lim:"..space.VersionBytesMax"`
+	// Hash of the manifest. The decision names it.
+	Hash string `json:"hash" lim:"@hash"`
+	// Sequence of the event that has the manifest.
+	Seq uint64 `json:"seq"`
+	// Public nkey whose signature makes the manifest trusted; absent if the grant names
+	// its hash.
+	Signer string `json:"signer,omitempty" lim:"any"`
+	// Its tools.
+	Tools []string `json:"tools,omitempty" lim:"item=@tool_id"`
+	// Secrets that it, its tools and its skills need.
+	Secrets []string `json:"secrets,omitempty" lim:"item=any"`
+	// Texts that models are shown: those of its prompt, then those of its skills.
+	Prompt []ApprovalFile `json:"prompt,omitempty"`
+	// The lists are too large for this message: the manifest has them.
+	Cut bool `json:"cut,omitempty" lim:"=true"`
 }
 
 // ApprovalFile is a text of a pack.
 type ApprovalFile struct {
-	Path string `json:"path"`
-	Ref  string `json:"ref"` // the blob with the text
-	Size int64  `json:"size"`
+	// Its path in the pack.
+	Path string `json:"path" lim:"..space.PathBytesMax"`
+	// The blob with the text.
+	Ref string `json:"ref" lim:"@blob"`
+	// Bytes.
+	Size int64 `json:"size" lim:"0.."`
 }
 
 // approvalPack returns the pack that a waiting call enables; nil: none was read.

@@ -127,10 +127,12 @@ func (a *adopted) unknownAllowed(registry *planner.Registry) (warnings []space.P
 
 // ViewSkill is one skill of the applied spaces.
 type ViewSkill struct {
-	Skill  string `json:"skill"`
-	Space  string `json:"space"`
-	Active bool   `json:"active"`        // in the active run
-	Why    string `json:"why,omitempty"` // why a model can't use it; empty: a model can
+	Skill string `json:"skill" lim:"@skill"`
+	Space string `json:"space" lim:"@space"`
+	// Whether the skill is active in the active run.
+	Active bool `json:"active"`
+	// Why a model can't use it; absent: it can.
+	Why string `json:"why,omitempty" lim:"any"`
 }
 
 // viewSkills returns the skills of the active run, or else of the next one, by

@@ -7,17 +7,25 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Snapshot is the canonical bytes of a state at a sequence, with its hash. It is a
-// cache, never the truth: it is valid only if the log's message at Seq has the hash
-// Leaf (see LeafOf).
+// Snapshot is a state at a sequence, under the key s.<session> in REFOLD_SNAPSHOTS, in
+// msgpack. A cache for session-actors: it counts only if the log's event at seq has
+// the hash leaf.
 type Snapshot struct {
-	Hash    codec.Hash `msgpack:"hash"`    // BLAKE2b-256 of State
-	Install codec.Hash `msgpack:"install"` // SHA-256 of the pinned install record
-	Leaf    codec.Hash `msgpack:"leaf"`    // BLAKE2b-256 of the latest event folded
-	Rules   int        `msgpack:"rules"`
-	Seq     uint64     `msgpack:"seq"`   // stream sequence of that event
-	State   codec.Raw  `msgpack:"state"` // canonical bytes of the Record
-	V       int        `msgpack:"v"`
+	// BLAKE2b-256 of the bytes of state.
+	Hash codec.Hash `msgpack:"hash"`
+	// Of the canonical bytes of the pinned install record.
+	Install codec.Hash `msgpack:"install"`
+	// Of that event: its sequence and its timestamp (8 bytes each, big-endian), the door,
+	// a zero byte, the payload.
+	Leaf codec.Hash `msgpack:"leaf"`
+	// Version of the rules that the session follows.
+	Rules int `msgpack:"rules" lim:"1.."`
+	// Sequence of that event.
+	Seq uint64 `msgpack:"seq" lim:"1.."`
+	// The state. Its fields are no part of the protocol: read the view.
+	State codec.Raw `msgpack:"state" lim:"object"`
+	// Version of the protocol.
+	V int `msgpack:"v" lim:"=1"`
 }
 
 // Bytes returns the state's canonical bytes. Equal histories give equal bytes

@@ -12,17 +12,27 @@ const (
 	NoticeWorkspaceDisplaced = "WorkspaceDisplaced"
 )
 
-// WorkspaceStaged is the data of the notice that a sync ended well.
+// WorkspaceStaged says that a sync succeeded.
 type WorkspaceStaged struct {
-	Workspace string          `json:"workspace"`
-	Kind      space.Kind      `json:"kind"`
-	Hash      string          `json:"hash"`
-	Effect    string          `json:"effect"`
-	Outcome   string          `json:"outcome"` // staged, unchanged, dry
-	Version   string          `json:"version,omitempty"`
-	Revision  string          `json:"revision,omitempty"`
-	Warnings  []space.Problem `json:"warnings,omitempty"` // at most NoticeProblemsMax
-	Lacks     []string        `json:"lacks,omitempty"`
+	// The space.
+	Workspace string `json:"workspace" lim:"@space"`
+	// Kind of the space.
+	Kind space.Kind `json:"kind"`
+	// Hash of the manifest.
+	Hash string `json:"hash" lim:"@hash"`
+	// The sync.
+	Effect string `json:"effect" lim:"@sync"`
+	// staged: the manifest can be applied. unchanged: the session has it already, and
+	// nothing is staged any more. dry: nothing was staged.
+	Outcome string `json:"outcome" lim:"enum=Outcome"`
+	// Version of the manifest.
+	Version string `json:"version,omitempty" lim:"..space.VersionBytesMax"`
+	// Revision of the source, for people.
+	Revision string `json:"revision,omitempty" lim:"..RevisionBytesMax"`
+	// The first 16 problems that do not prevent an apply.
+	Warnings []space.Problem `json:"warnings,omitempty" lim:"..NoticeProblemsMax"`
+	// Needs of the manifest that are not met on the reader's machine.
+	Lacks []string `json:"lacks,omitempty" lim:"..LacksMax,item=any"`
 }
 
 // The values of WorkspaceStaged.Outcome.
@@ -32,52 +42,80 @@ const (
 	OutcomeDry       = "dry"       // nothing was staged
 )
 
-// WorkspaceApplied is the data of the notice that a space is applied. It is
-// published again, without a mode, when another registry or another pack takes a
-// tool of its catalogs away.
+// WorkspaceApplied says that a space takes effect from now on. It is published again,
+// without a mode, when another registry or another pack takes a tool of its catalogs
+// away.
 type WorkspaceApplied struct {
-	Workspace   string     `json:"workspace"`
-	Kind        space.Kind `json:"kind"`
-	Hash        string     `json:"hash"`
-	Mode        string     `json:"mode,omitempty"`
-	Version     string     `json:"version,omitempty"`
-	PromptPack  string     `json:"prompt_pack,omitempty"`  // chosen at the apply
-	ToolCatalog string     `json:"tool_catalog,omitempty"` // the same
-	Registry    string     `json:"registry"`               // composed registry of later turns
+	// The space.
+	Workspace string `json:"workspace" lim:"@space"`
+	// Kind of the space.
+	Kind space.Kind `json:"kind"`
+	// Hash of the manifest.
+	Hash string `json:"hash" lim:"@hash"`
+	// Mode of the apply; absent: the space was applied before.
+	Mode string `json:"mode,omitempty" lim:"enum=Mode"`
+	// Version of the manifest.
+	Version string `json:"version,omitempty" lim:"..space.VersionBytesMax"`
+	// Chosen at the apply.
+	PromptPack string `json:"prompt_pack,omitempty" lim:"@id"`
+	// Chosen at the apply.
+	ToolCatalog string `json:"tool_catalog,omitempty" lim:"@id"`
+	// Hash of the composed registry, from which turns are offered.
+	Registry string `json:"registry" lim:"@hash"`
 
-	ToolsAdded   []string `json:"tools_added,omitempty"` // tool_ids that it added
-	ToolsRemoved []string `json:"tools_removed,omitempty"`
+	// Tools that the registry did not have before.
+	ToolsAdded []string `json:"tools_added,omitempty" lim:"item=@tool_id"`
+	// Tools that were removed with the replaced space.
+	ToolsRemoved []string `json:"tools_removed,omitempty" lim:"item=@tool_id"`
 
-	Warnings []space.Problem `json:"warnings,omitempty"` // tools that its catalogs name and Registry does not bind; at most NoticeProblemsMax
+	// The first 16 tools that the space's catalogs name and the registry does not bind.
+	Warnings []space.Problem `json:"warnings,omitempty" lim:"..NoticeProblemsMax"`
 }
 
-// WorkspaceFailed is the data of the notice that a sync or an apply changed
-// nothing.
+// WorkspaceFailed says that a sync ended without staging anything, or an apply was
+// dropped. Applied spaces stay.
 type WorkspaceFailed struct {
-	Workspace string          `json:"workspace"`
-	Kind      space.Kind      `json:"kind"`
-	Hash      string          `json:"hash,omitempty"`
-	Effect    string          `json:"effect,omitempty"` // of the sync
-	Code      string          `json:"code"`
-	Detail    string          `json:"detail,omitempty"`
-	Problems  []space.Problem `json:"problems,omitempty"` // at most NoticeProblemsMax
+	// The space.
+	Workspace string `json:"workspace" lim:"@space"`
+	// Kind of the space.
+	Kind space.Kind `json:"kind"`
+	// Hash of the manifest.
+	Hash string `json:"hash,omitempty" lim:"@hash"`
+	// The sync; absent: an apply failed at its boundary.
+	Effect string `json:"effect,omitempty" lim:"@sync"`
+	// workspace_invalid, workspace_untrusted, bad_settlement, deadline_exceeded,
+	// cancelled, or the reader's own.
+	Code string `json:"code" lim:"..CodeBytesMax"`
+	// For people.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
+	// What is wrong with the content: the first 16.
+	Problems []space.Problem `json:"problems,omitempty" lim:"..NoticeProblemsMax"`
 }
 
-// WorkspaceGone is the data of the notice that a space is no longer applied: it was
-// detached, or another workspace replaced it.
+// WorkspaceGone says that an applied space is no longer in effect: it was detached, or
+// another workspace replaced it.
 type WorkspaceGone struct {
-	Workspace    string     `json:"workspace"`
-	Kind         space.Kind `json:"kind"`
-	Hash         string     `json:"hash"`
-	ToolsRemoved []string   `json:"tools_removed,omitempty"` // tool_ids that it removed
+	// The space.
+	Workspace string `json:"workspace" lim:"@space"`
+	// Kind of the space.
+	Kind space.Kind `json:"kind"`
+	// Hash of the manifest.
+	Hash string `json:"hash" lim:"@hash"`
+	// Tools that were removed with it.
+	ToolsRemoved []string `json:"tools_removed,omitempty" lim:"item=@tool_id"`
 }
 
-// WorkspaceDisplaced is the data of the notice that a pending space is not applied:
-// another manifest took its place before its boundary.
+// WorkspaceDisplaced says that a pending space is not applied: another manifest took
+// its place before its boundary.
 type WorkspaceDisplaced struct {
-	Workspace string     `json:"workspace"`
-	Kind      space.Kind `json:"kind"`
-	Hash      string     `json:"hash"`
-	By        string     `json:"by"` // the space that is pending or applied now
-	ByHash    string     `json:"by_hash"`
+	// The displaced space.
+	Workspace string `json:"workspace" lim:"@space"`
+	// Kind of the space.
+	Kind space.Kind `json:"kind"`
+	// Hash of the displaced manifest.
+	Hash string `json:"hash" lim:"@hash"`
+	// The space that is pending or applied now.
+	By string `json:"by" lim:"@space"`
+	// The space and the manifest that are pending or applied in its place.
+	ByHash string `json:"by_hash" lim:"@hash"`
 }

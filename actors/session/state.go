@@ -168,13 +168,18 @@ type Submission struct {
 	Run     uint32     `msgpack:"run"` // the run that it started, or steered
 }
 
-// UsageTotal adds up usages, in tokens.
+// UsageTotal is the sum of several usages, in tokens.
 type UsageTotal struct {
-	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty" msgpack:"cache_write_tokens,omitempty"`
-	CachedTokens     int64 `json:"cached_tokens" msgpack:"cached_tokens"`
-	InputTokens      int64 `json:"input_tokens" msgpack:"input_tokens"`
-	OutputTokens     int64 `json:"output_tokens" msgpack:"output_tokens"`
-	ReasoningTokens  int64 `json:"reasoning_tokens" msgpack:"reasoning_tokens"`
+	// Input tokens written to the provider's cache. Absent if there were none.
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty" msgpack:"cache_write_tokens,omitempty" lim:"0.."`
+	// Input tokens read from the provider's cache.
+	CachedTokens int64 `json:"cached_tokens" msgpack:"cached_tokens" lim:"0.."`
+	// Tokens shown to the model.
+	InputTokens int64 `json:"input_tokens" msgpack:"input_tokens" lim:"0.."`
+	// Tokens that the model wrote.
+	OutputTokens int64 `json:"output_tokens" msgpack:"output_tokens" lim:"0.."`
+	// Output tokens of reasoning, which is not shown.
+	ReasoningTokens int64 `json:"reasoning_tokens" msgpack:"reasoning_tokens" lim:"0.."`
 }
 
 // Turn is one generation and the batch of its calls. What the effect's bytes depend

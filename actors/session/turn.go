@@ -807,12 +807,21 @@ func (c *Content) isEmpty() bool { return c.Text == "" && c.Blob == nil && len(c
 // ResponseFormat is the required form of a model's answers in a run. Configs and
 // effects hold it unchanged. The provider is asked for the form. If it has a schema,
 // the fold checks each answer that would end the run.
+//
+//wire:rule {"if": {"properties": {"type": {"const": "json_schema"}}}, "then": {"required": ["schema"]}, "else": {"properties": {"name": false, "repairs": false, "schema": false, "strict": {"const": false}}}}
 type ResponseFormat struct {
-	Name    string    `msgpack:"name,omitempty"`    // of the schema, for the model
-	Repairs *int      `msgpack:"repairs,omitempty"` // how many faulty answers in a row the model may repair; absent: RepairsDefault
-	Schema  codec.Raw `msgpack:"schema,omitempty"`  // of type json_schema: a JSON Schema; a provider is sent a form that it accepts
-	Strict  bool      `msgpack:"strict,omitempty"`  // the provider is to hold the answer to the schema, if it can
-	Type    string    `msgpack:"type"`
+	// Name of the schema, for the model.
+	Name string `msgpack:"name,omitempty" pattern:"^[A-Za-z0-9_-]{1,64}$"`
+	// With type json_schema: how many faulty answers in a row the model may repair; 1 if
+	// absent.
+	Repairs *int `msgpack:"repairs,omitempty" lim:"0..RepairsMax"`
+	// With type json_schema: a JSON Schema. Each provider is sent a form of it that its API
+	// accepts.
+	Schema codec.Raw `msgpack:"schema,omitempty" lim:"object"`
+	// Whether the provider is to hold the model to the schema, if it can.
+	Strict bool `msgpack:"strict,omitempty"`
+	// text is the default.
+	Type string `msgpack:"type" lim:"enum=Format"`
 }
 
 // The types of a ResponseFormat.

@@ -9,135 +9,219 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// View is a session for people: a projection of one state, as JSON. Adding a field
-// to it changes no state.
+// View is a session's state, for people and programs: the answer to a request on
+// refold.view.<session>.
+//
+// Adding a field to it changes no state.
+//
+//wire:rule {"required": ["session"], "anyOf": [{"required": ["*", "session"]}, {"required": ["quarantined"], "maxProperties": 2}]}
 type View struct {
-	Session     string     `json:"session"`
-	Status      string     `json:"status"`    // open, closed
-	Lifecycle   Lifecycle  `json:"lifecycle"` // of the active run, else of the last one; empty: none yet
-	WaitsFor    string     `json:"waits_for"` // model, tools, step, host_loop, approval, space, input, resume, retry, nobody
-	Seq         uint64     `json:"seq"`       // of the latest event folded
-	Events      uint64     `json:"events"`
-	Hash        string     `json:"hash"`  // BLAKE2b-256 of the state's canonical bytes
-	Chain       string     `json:"chain"` // BLAKE2b-256 over all events
-	Clock       int64      `json:"clock"` // Unix ms
-	Rules       int        `json:"rules"`
-	Install     string     `json:"install"`
-	Registry    string     `json:"registry"` // SHA-256 of the registry of the next turn
-	Profile     string     `json:"profile,omitempty"`
-	Overrides   *ViewLists `json:"overrides,omitempty"` // of the session
-	HostSession *ViewHost  `json:"host_session,omitempty"`
-	Facts       []ViewFact `json:"facts,omitempty"`
+	Session string `json:"session" lim:"@session"`
+	// A closed session accepts no more runs.
+	Status string `json:"status" lim:"enum=open|closed"`
+	// State of the active run, else of the run that ended last; empty if there was none.
+	Lifecycle Lifecycle `json:"lifecycle" lim:"enum=|running|waiting_input|paused|interrupting|completed|failed|cancelled|interrupted"`
+	// Open effects come first. `tools`: a call is open at a bridge, and perhaps one at a
+	// host loop too; `host_loop`: a call is open there, and perhaps one waits for a person
+	// too; `space`: a call of `extensions_enable` waits for its sync; `approval`. Then:
+	// `input` and `resume` of the run, or `retry`: the run waits until a generation is
+	// retried.
+	WaitsFor string `json:"waits_for" lim:"enum=nobody|model|tools|step|host_loop|approval|input|resume|retry|space"`
+	// Sequence of the latest folded event; number of folded events, rejected ones
+	// included.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Number of folded events, including rejected ones.
+	Events uint64 `json:"events" lim:"1.."`
+	// BLAKE2b-256 of the state's canonical bytes.
+	Hash string `json:"hash" lim:"@hash"`
+	// Hash chain (BLAKE2b-256) over all events.
+	Chain string `json:"chain" lim:"@hash"`
+	// Unix milliseconds.
+	Clock int64 `json:"clock"`
+	// Version of the rules that the session follows.
+	Rules int `json:"rules" lim:"1.."`
+	// Hash of the pinned install record.
+	Install string `json:"install" lim:"@hash"`
+	// Of the registry of the next turn: the session's own, else the install record's.
+	Registry string `json:"registry" lim:"@hash"`
+	// The profile selected for the session.
+	Profile string `json:"profile,omitempty" lim:"any"`
+	// The session's lists: `enable`, `disable`, `force`, each at most 512.
+	Overrides   *ViewLists   `json:"overrides,omitempty"`
+	HostSession *HostSession `json:"host_session,omitempty"`
+	// The session's facts, by name.
+	Facts []ViewFact `json:"facts,omitempty" lim:"..FactsMax"`
 	ViewSpaces
-	Run   *ViewRun     `json:"run,omitempty"`
-	Last  *ViewEnded   `json:"last,omitempty"`
-	Queue []ViewRun    `json:"queue,omitempty"`
-	Turn  *ViewTurn    `json:"turn,omitempty"` // the latest
-	Batch *ViewBatch   `json:"batch,omitempty"`
-	Tools []ViewTool   `json:"tools,omitempty"` // of the latest turn: every tool of the registry, and why it is offered or not
-	Open  []ViewEffect `json:"open,omitempty"`
-	// Quarantined says that the session is stopped: the view is as of the event before
-	// its first unprocessed one. The session-actor that answers adds it.
+	// The active run: `number`, `seq`, `submission`, `provider`, `model`, `roles` (at most
+	// 16), `overrides` (its own lists, of its config or set since), `turns`, `turns_max`,
+	// `usage`, and the next rows.
+	Run *ViewRun `json:"run,omitempty"`
+	// The run that ended last.
+	Last *ViewEnded `json:"last,omitempty"`
+	// Queued runs, the next one first.
+	Queue []ViewRun `json:"queue,omitempty" lim:"..QueueMax"`
+	// How the latest turn was decided: `effect`, `registry` (the hash of its own), and,
+	// once its generation is opened, `toolset` (fingerprint), `base` (`step`, `run`,
+	// `catalog`, `profile`), `profile` and `profile_why` (if the base is the profile: its
+	// name, and why it or none was chosen).
+	Turn *ViewTurn `json:"turn,omitempty"`
+	// The calls of the latest turn: `batch` (the turn), `seq` (of its ToolCallsObserved,
+	// which has all arguments), `plan_hash`, `groups` (positions that may run at once),
+	// `group` (the open one), `calls`, `excess` (how many calls beyond the 64 were
+	// refused).
+	Batch *ViewBatch `json:"batch,omitempty"`
+	// Every tool of the latest turn's registry, by tool_id. Absent until its generation is
+	// opened.
+	Tools []ViewTool `json:"tools,omitempty" lim:"..planner.ToolsMax"`
+	// Open effects: the turn's, then syncs, then wakes.
+	Open []ViewEffect `json:"open,omitempty"`
+	// The session is stopped; the rest of the view is as of the event before. Without a
+	// state to show, the view has only this and the session.
 	Quarantined *ViewQuarantine `json:"quarantined,omitempty"`
-	// Unserved are the targets of open effects, as llm/openai, that no live bridge
-	// serves. The state does not know them: the session-actor that answers adds
-	// them.
-	Unserved []string `json:"unserved,omitempty"`
-	// Troubles are what keeps open effects from being settled. The session-actor
-	// adds them too.
-	Troubles   []Trouble  `json:"troubles,omitempty"`
-	Items      int        `json:"items"` // length of the transcript
-	Transcript []ViewItem `json:"transcript,omitempty"`
-	Usage      UsageTotal `json:"usage"`
-	Cost       int64      `json:"cost,omitempty"` // of all runs, micro-units
+	// Targets of open effects, as `llm/openai`, from whose bridges the session-actor that
+	// answers has received no heartbeat for 1.5 seconds; absent while it can't tell.
+	Unserved []string `json:"unserved,omitempty" lim:"item=any"`
+	// What keeps open effects, or the next attempt at a turn, waiting; each with the
+	// `effects` that wait. Session-actors add to what bridges report: `bridge_silent`, for
+	// a bridge that began an effect and sends no heartbeats any more, and the failure of
+	// an attempt that the run's `retry` repeats.
+	Troubles []Trouble `json:"troubles,omitempty" lim:"..TroublesMax"`
+	// Length of the transcript; its latest 100 items: `role`, `seq`, `call`, `code`,
+	// `edit`.
+	Items int `json:"items" lim:"0.."`
+	// The latest 100 items.
+	Transcript []ViewItem `json:"transcript,omitempty" lim:"..viewItemsMax"`
+	// Usage of all runs.
+	Usage UsageTotal `json:"usage"`
+	// Cost of all runs, in micro-units by their prices; 0 if absent.
+	Cost int64 `json:"cost,omitempty" lim:"0.."`
 }
 
 // ViewQuarantine is a session's quarantine.
 type ViewQuarantine struct {
-	Seq    uint64 `json:"seq"` // of the first event that is not processed
-	Reason string `json:"reason"`
-}
-
-// ViewHost is the host session.
-type ViewHost struct {
-	ID     string `json:"id,omitempty"`
-	Status string `json:"status"`
-	Root   string `json:"root,omitempty"`
-	Route  string `json:"route,omitempty"`
+	// Sequence of its first event that is not processed.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Why it is stopped.
+	Reason string `json:"reason" lim:"any"`
 }
 
 // ViewLists are the lists of one scope.
 type ViewLists struct {
-	Enable  []string `json:"enable,omitempty"`
-	Disable []string `json:"disable,omitempty"`
-	Force   []string `json:"force,omitempty"`
+	// Tools added to the profile.
+	Enable []string `json:"enable,omitempty" lim:"..NamesMax,item=any"`
+	// Tools that are not offered.
+	Disable []string `json:"disable,omitempty" lim:"..NamesMax,item=any"`
+	// Tools added to any list.
+	Force []string `json:"force,omitempty" lim:"..NamesMax,item=any"`
 }
 
 // ViewFact is one fact.
 type ViewFact struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	// The fact.
+	Name string `json:"name" lim:"any"`
+	// Its value.
+	Value string `json:"value" lim:"any"`
 }
 
 // ViewRun is a queued or active run.
 type ViewRun struct {
-	Number     uint32     `json:"number"`
-	Seq        uint64     `json:"seq"`
-	Submission string     `json:"submission,omitempty"`
-	Provider   string     `json:"provider"`
-	Model      string     `json:"model"`
-	Roles      []string   `json:"roles,omitempty"`
-	Overrides  *ViewLists `json:"overrides,omitempty"` // the run's own, from its config or set later
-	Turns      uint32     `json:"turns"`
-	TurnsMax   int        `json:"turns_max"`
-	Usage      UsageTotal `json:"usage"`
-	Cost       int64      `json:"cost,omitempty"` // micro-units
-	// Context was set by step rules and hooks; an object.
-	Context  json.RawMessage `json:"context,omitempty"`
-	Used     []string        `json:"used,omitempty"`     // tool_ids that ran in earlier turns
-	Steers   []uint64        `json:"steers,omitempty"`   // sequences of steers that no turn has taken yet
-	Deadline int64           `json:"deadline,omitempty"` // Unix ms; a pause extends it
-	Budget   *Budget         `json:"budget,omitempty"`
-	Spent    bool            `json:"spent,omitempty"`    // paused by its budget
-	RetryAt  int64           `json:"retry_at,omitempty"` // Unix ms: time of the next attempt
-	Attempt  uint32          `json:"attempt,omitempty"`  // of the latest turn's generation, from 1
-	Repairs  int             `json:"repairs,omitempty"`  // turns begun to repair an answer, since the latest good one
-	// FinishReason is why the answer ended with which the run waits for input, unless
-	// that is FinishStop.
-	FinishReason string `json:"finish_reason,omitempty"`
-	// Workspace is the manifest that the run has instead of the applied one: hex,
-	// or none.
-	Workspace string `json:"workspace,omitempty"`
+	// Runs count from 1.
+	Number uint32 `json:"number" lim:"1.."`
+	// Sequence of the event with its input.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Submission of the request.
+	Submission string `json:"submission,omitempty" lim:"any"`
+	// Provider of its config.
+	Provider string `json:"provider" lim:"any"`
+	// Model of its config.
+	Model string `json:"model" lim:"any"`
+	// Roles of the request.
+	Roles []string `json:"roles,omitempty" lim:"..RolesMax,item=any"`
+	// The run's own lists: of its config, or set since.
+	Overrides *ViewLists `json:"overrides,omitempty"`
+	// Number of turns opened so far.
+	Turns uint32 `json:"turns"`
+	// Number of turns that it may open.
+	TurnsMax int `json:"turns_max" lim:"1.."`
+	// Of all runs; the cost in micro-units, 0 if absent.
+	Usage UsageTotal `json:"usage"`
+	// Cost so far, in micro-units by its prices; 0 if absent.
+	Cost int64 `json:"cost,omitempty" lim:"0.."`
+	// What step rules and hooks have set.
+	Context json.RawMessage `json:"context,omitempty" lim:"object"`
+	// The tool_ids that were carried out in earlier turns, which `used` in a condition
+	// tests.
+	Used []string `json:"used,omitempty" lim:"..planner.ToolsMax,item=@tool_id"`
+	// Sequences of the steers that no turn has taken yet.
+	Steers []uint64 `json:"steers,omitempty" lim:"..SteersMax,item=1.."`
+	// The run's, Unix milliseconds. While it is paused it stands still.
+	Deadline int64 `json:"deadline,omitempty"`
+	// Budget of its config, or as raised since.
+	Budget *Budget `json:"budget,omitempty"`
+	// Whether it is paused because its budget is spent; false if absent.
+	Spent bool `json:"spent,omitempty"`
+	// Unix milliseconds: when the failed generation is opened again.
+	RetryAt int64 `json:"retry_at,omitempty"`
+	// Number of the attempt of the latest turn's generation, from 1.
+	Attempt uint32 `json:"attempt,omitempty" lim:"1.."`
+	// Turns begun to repair an answer, since the latest good one.
+	Repairs int `json:"repairs,omitempty" lim:"1.."`
+	// Why the answer ended with which the run waits for input, if not by stop.
+	FinishReason string `json:"finish_reason,omitempty" lim:"..NameBytesMax"`
+	// Of its config: the manifest that it uses in place of the applied one, or none.
+	Workspace string `json:"workspace,omitempty" lim:"any"`
 }
 
 // ViewEnded is the last ended run.
 type ViewEnded struct {
-	Number       uint32      `json:"number"`
-	Lifecycle    Lifecycle   `json:"lifecycle"`
-	Code         string      `json:"code,omitempty"`
-	Detail       string      `json:"detail,omitempty"`
-	FinishReason string      `json:"finish_reason,omitempty"` // of the answer that ended it, or with which it waited for input, unless that is FinishStop
-	OverBudget   *OverBudget `json:"over_budget,omitempty"`   // absent: it ended within its budget
+	// The run.
+	Number uint32 `json:"number" lim:"1.."`
+	// How the run ended.
+	Lifecycle Lifecycle `json:"lifecycle" lim:"enum=completed|failed|cancelled|interrupted"`
+	// Why the run ended.
+	Code string `json:"code,omitempty" lim:"any"`
+	// Detail for people.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
+	// Why the answer that ended the run ended, or the one with which it waited for input,
+	// if not by stop.
+	FinishReason string `json:"finish_reason,omitempty" lim:"..NameBytesMax"`
+	// The budget that was exceeded. Absent: the run ended within its budget.
+	OverBudget *OverBudget `json:"over_budget,omitempty"`
 }
 
 // ViewEffect is an open effect.
 type ViewEffect struct {
-	Effect   string `json:"effect"`
-	Class    Class  `json:"class"`
-	Target   string `json:"target"`
-	Deadline int64  `json:"deadline"` // Unix ms
+	// Its name.
+	Effect string `json:"effect" lim:"any"`
+	// The class of the effect.
+	Class Class `json:"class"`
+	// The target.
+	Target string `json:"target" lim:"@token"`
+	// Unix milliseconds: when a wake settles the effect.
+	Deadline int64 `json:"deadline"`
 }
 
-// Trouble is what delays a session, or will: a provider that fails, a bridge that
-// is gone. Bridges report those of their targets in heartbeats, and views those of
-// open effects.
+// Trouble says why effects of a target are not settled.
+//
+// Bridges report those of their targets in heartbeats, and views those of open
+// effects.
 type Trouble struct {
-	Target  string   `json:"target"`            // llm/openai
-	Code    string   `json:"code"`              // of the latest failure, or one of those below
-	Detail  string   `json:"detail,omitempty"`  // for people, at most TroubleDetailMax bytes
-	Since   int64    `json:"since,omitempty"`   // Unix ms
-	Next    int64    `json:"next,omitempty"`    // Unix ms: time of the next try, which may have begun
-	Effects []string `json:"effects,omitempty"` // in a view: the effects that wait for it
+	// class/target
+	Target string `json:"target" pattern:"^(llm|tool|wake|step|space)/[A-Za-z0-9_-]{1,64}$"`
+	// Of the latest failed try, such as `network`, `overloaded`, `rate_limited`, `auth`,
+	// `deadline_exceeded`; or `lacks`: the target is served without something that it
+	// needs, such as a key; or `executor`: the executor reports the trouble; or, in a view
+	// alone, `bridge_silent`.
+	Code string `json:"code" lim:"1..CodeBytesMax"`
+	// For people. Bridges remove the secrets that they were given, and send at most 200
+	// bytes.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
+	// Unix milliseconds: the first failure since the last answer.
+	Since int64 `json:"since,omitempty"`
+	// Unix milliseconds: the next attempt, which may be under way. Absent: there is none.
+	Next int64 `json:"next,omitempty"`
+	// Of a view: the effects that wait for it.
+	Effects []string `json:"effects,omitempty" lim:"item=any"`
 }
 
 // Codes of troubles that are not the failure of a try.
@@ -150,11 +234,17 @@ const (
 
 // ViewItem is one item of the transcript: a reference to its text in the log.
 type ViewItem struct {
-	Role Role   `json:"role"`
-	Seq  uint64 `json:"seq"`
-	Call int    `json:"call,omitempty"`
-	Code string `json:"code,omitempty"`
-	Edit uint64 `json:"edit,omitempty"` // of the approval that changed the arguments
+	// Who wrote the entry.
+	Role Role `json:"role"`
+	// Sequence of the event.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Of role tool: the position of the call.
+	Call int `json:"call,omitempty" lim:"0.."`
+	// Code of a result that the session gave. Of a call that awaits approval: why it would
+	// not run if it was approved now.
+	Code string `json:"code,omitempty" lim:"any"`
+	// Of role tool: sequence of the ApprovalDecided that changed the arguments.
+	Edit uint64 `json:"edit,omitempty" lim:"1.."`
 }
 
 // viewItemsMax is how many of the latest items a view lists.
@@ -175,7 +265,8 @@ func (s *State) View() View {
 		v.Overrides = viewLists(o.Enable, o.Disable, o.Force)
 	}
 	if s.Host != nil {
-		v.HostSession = &ViewHost{ID: s.Host.ID, Status: s.Host.Status, Root: s.Host.Root, Route: s.Host.Route}
+		host := *s.Host
+		v.HostSession = &host
 	}
 	for _, f := range s.Facts {
 		v.Facts = append(v.Facts, ViewFact{Name: f.Name, Value: f.Value})
@@ -273,46 +364,73 @@ func viewLists(enable, disable, force []string) *ViewLists {
 
 // ViewTurn is the latest turn, and what decided about it.
 type ViewTurn struct {
-	Effect     string    `json:"effect"`                // r1t2
-	Registry   string    `json:"registry"`              // SHA-256
-	Toolset    string    `json:"toolset,omitempty"`     // fingerprint; empty until its generation is opened
-	Base       string    `json:"base,omitempty"`        // origin of its tools: profile, step, run, catalog
-	Profile    string    `json:"profile,omitempty"`     // if that is the base
-	ProfileWhy string    `json:"profile_why,omitempty"` // why this profile, or why none
-	Step       *ViewStep `json:"step,omitempty"`
+	// The turn.
+	Effect string `json:"effect" lim:"@turn"`
+	// Hash of the registry of its tools.
+	Registry string `json:"registry" lim:"@hash"`
+	// Fingerprint (BLAKE2b-256) of the offered tools. Absent until its generation is
+	// opened.
+	Toolset string `json:"toolset,omitempty" lim:"@hash"`
+	// Where its tools come from. Absent until its generation is opened.
+	Base string `json:"base,omitempty" lim:"enum=profile|step|run|catalog"`
+	// The profile, if that is the base.
+	Profile string `json:"profile,omitempty" lim:"any"`
+	// If the profile is the base: what chose it, or that there is none.
+	ProfileWhy string `json:"profile_why,omitempty" lim:"any"`
+	// The choice of a step rule or a hook. Absent: there are neither rules nor a hook.
+	Step *ViewStep `json:"step,omitempty"`
 
-	Workspace *ViewSpace `json:"workspace,omitempty"` // the one applied when the turn began, with the active run's choices
+	// The workspace that the turn uses, with its run's choices while the run is active.
+	Workspace *ViewSpace `json:"workspace,omitempty"`
 
-	Prompt *ViewPrompt `json:"prompt,omitempty"` // absent: there is none
+	// What the model is shown before the transcript. Absent: at most the system text of
+	// the step or the config.
+	Prompt *ViewPrompt `json:"prompt,omitempty"`
 }
 
 // ViewStep is the decision of a step rule or a step hook about the turn.
 type ViewStep struct {
-	Step    int              `json:"step"`              // 0-based
-	From    StepSource       `json:"from,omitempty"`    // run, profile, hook; empty: none applies
-	Profile string           `json:"profile,omitempty"` // owner of the rules
-	Rule    *int             `json:"rule,omitempty"`    // index of the rule that applies
-	Open    bool             `json:"open,omitempty"`    // the hook's effect is open
-	Code    string           `json:"code,omitempty"`    // why the hook's answer is not used
-	Detail  string           `json:"detail,omitempty"`
-	Failed  []ViewRuleFailed `json:"failed,omitempty"` // rules that could not be evaluated, and did not apply
+	// The number of the step in its run, from 0.
+	Step int `json:"step" lim:"0.."`
+	// Source of the choice that applies. Absent: none does.
+	From StepSource `json:"from,omitempty"`
+	// With from profile: the profile of the rules.
+	Profile string `json:"profile,omitempty" lim:"any"`
+	// The rule that applies, from 0.
+	Rule *int `json:"rule,omitempty" lim:"0.."`
+	// Whether the hook was called and has not answered.
+	Open bool `json:"open,omitempty"`
+	// Why the hook's answer does not count.
+	Code string `json:"code,omitempty" lim:"any"`
+	// Detail of the code.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
+	// Rules whose when could not be evaluated, and so did not hold.
+	Failed []ViewRuleFailed `json:"failed,omitempty" lim:"..planner.StepRulesMax"`
 }
 
 // ViewRuleFailed is a rule that could not be evaluated.
 type ViewRuleFailed struct {
-	Rule int    `json:"rule"`
-	Code string `json:"code"` // when_too_costly, when_failed
+	// The rule, from 0.
+	Rule int `json:"rule" lim:"0.."`
+	// Why.
+	Code string `json:"code" lim:"enum=when_failed|when_too_costly"`
 }
 
 // ViewBatch is the batch of the latest turn, as a host loop needs it.
 type ViewBatch struct {
-	Batch    string     `json:"batch"`
-	Seq      uint64     `json:"seq"` // of the ToolCallsObserved, which has all arguments
-	PlanHash string     `json:"plan_hash"`
-	Groups   [][]int    `json:"groups"`
-	Group    int        `json:"group"` // the current one; the number of groups when complete
-	Calls    []ViewCall `json:"calls"`
-	Excess   int        `json:"excess,omitempty"`
+	// The turn.
+	Batch string `json:"batch" lim:"@turn"`
+	// Sequence of the ToolCallsObserved, which holds every call's arguments.
+	Seq      uint64 `json:"seq" lim:"1.."`
+	PlanHash string `json:"plan_hash" lim:"@hash"`
+	// The plan: positions in calls that may run concurrently, group by group.
+	Groups [][]int `json:"groups" lim:"item=item=0.."`
+	// Index of the open group; the number of groups when all are done.
+	Group int `json:"group" lim:"0.."`
+	// The calls, in the model's order.
+	Calls []ViewCall `json:"calls" lim:"1..CallsMax"`
+	// Number of calls beyond the 64 that may run.
+	Excess int `json:"excess,omitempty" lim:"0.."`
 }
 
 // ViewCall is one call of the batch. Code and Detail are of its result; while a
@@ -320,21 +438,38 @@ type ViewBatch struct {
 // now. The fields after Detail are set while a person must decide, or a host loop
 // must run the call.
 type ViewCall struct {
-	Effect   string     `json:"effect"`
-	ToolID   string     `json:"tool_id,omitempty"`
-	ToolName string     `json:"tool_name"`
-	Status   CallStatus `json:"status"`
-	Code     string     `json:"code,omitempty"`
-	Detail   string     `json:"detail,omitempty"`
+	// The call's name, whether it was opened or not.
+	Effect string `json:"effect" lim:"@call"`
+	// Absent: the registry has no such tool.
+	ToolID string `json:"tool_id,omitempty" lim:"@tool_id"`
+	// The tool's name as the model wrote it.
+	ToolName string `json:"tool_name" lim:"any"`
+	// Status of the call.
+	Status CallStatus `json:"status"`
+	// Code of a result that the session gave.
+	Code string `json:"code,omitempty" lim:"any"`
+	// Detail of the result, or of the reason.
+	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
 
-	HostLoop       string `json:"host_loop,omitempty"`       // the executor's target
-	Arguments      string `json:"arguments,omitempty"`       // JSON text, also of a bridge's call that is not open yet; absent when all of them together are too large: see Seq
-	ArgsHash       string `json:"args_hash,omitempty"`       // of a call that awaits approval: the decision names it; absent while its pack is being read
-	Deadline       int64  `json:"deadline,omitempty"`        // Unix ms, of the approval or the call; absent until its group has begun
-	IdempotencyKey string `json:"idempotency_key,omitempty"` // the same for every start of the call
-	RetrySafe      bool   `json:"retry_safe,omitempty"`
+	// Set if a host loop must still carry the call out: the target of its executor.
+	HostLoop string `json:"host_loop,omitempty" lim:"@token"`
+	// JSON text, for a call that awaits approval, a host loop's call without a result, or
+	// a bridge's call that is not open yet. Absent if the arguments of the calls up to
+	// this one exceed 128 KiB together: see seq.
+	Arguments string `json:"arguments,omitempty" lim:"any"`
+	// Of a call that awaits approval: the decision repeats it. Absent while its pack is
+	// being read: nobody can decide yet.
+	ArgsHash string `json:"args_hash,omitempty" lim:"@hash"`
+	// Deadline of the approval, or of a host loop's call: Unix milliseconds. The latter is
+	// absent until its group has begun.
+	Deadline int64 `json:"deadline,omitempty"`
+	// Of a host loop's call: <session>.<effect>, the same at every start.
+	IdempotencyKey string `json:"idempotency_key,omitempty" lim:"any"`
+	// Of a host loop's call: whether it may run twice; false if absent.
+	RetrySafe bool `json:"retry_safe,omitempty"`
 
-	Pack *ApprovalPack `json:"pack,omitempty"` // that the call enables, while a person must decide
+	// Of a call that awaits approval: the pack that it would enable.
+	Pack *ApprovalPack `json:"pack,omitempty"`
 }
 
 // viewArgumentsBytesMax limits the arguments in a view: an answer must fit a
@@ -343,11 +478,15 @@ const viewArgumentsBytesMax = 128 << 10
 
 // ViewTool is whether and why the latest turn offered a tool.
 type ViewTool struct {
-	ToolID   string `json:"tool_id"`
-	ToolName string `json:"tool_name"` // the name that it is offered under, else its own
-	Offered  bool   `json:"offered"`
-	Why      string `json:"why"`
-	Place    int    `json:"place,omitempty"` // among the offered ones, from 1
+	ToolID string `json:"tool_id" lim:"@tool_id"`
+	// The name under which it was offered, else its own.
+	ToolName string `json:"tool_name" lim:"@tool_name"`
+	// Whether the latest turn offered it.
+	Offered bool `json:"offered"`
+	// offered, or the step that removed it, in words.
+	Why string `json:"why" lim:"any"`
+	// Its place among the offered tools, from 1.
+	Place int `json:"place,omitempty" lim:"1.."`
 }
 
 func (s *State) viewTurn() *ViewTurn {

@@ -6,47 +6,73 @@ import (
 
 // ViewSpaces is the spaces in a view. It is empty in a session without a grant.
 type ViewSpaces struct {
-	Workspace *ViewSpace  `json:"workspace,omitempty"` // the applied one
-	Packs     []ViewSpace `json:"packs,omitempty"`     // applied, in the order of composition
-	Staged    []ViewSpace `json:"staged,omitempty"`    // by name
-	Pending   []ViewSpace `json:"pending,omitempty"`
-	Syncs     []ViewSync  `json:"syncs,omitempty"` // that are open
-	Skills    []ViewSkill `json:"skills,omitempty"`
+	// The applied one: `space`, `hash` (of its manifest), `version` (at most 64),
+	// `prompt_pack` and `tool_catalog` (for a run that names none), `lacks` (at most 32).
+	Workspace *ViewSpace `json:"workspace,omitempty"`
+	// The applied ones, in the order in which they were requested: with `tools`, the
+	// tool_ids of each.
+	Packs []ViewSpace `json:"packs,omitempty" lim:"..PacksMax"`
+	// Spaces that were read and can be applied, by name.
+	Staged []ViewSpace `json:"staged,omitempty" lim:"..StagedMax"`
+	// Spaces that wait for their boundary, in the order of their requests: a workspace and
+	// packs.
+	Pending []ViewSpace `json:"pending,omitempty" lim:"..PacksMax+1"`
+	// Syncs that are open.
+	Syncs []ViewSync `json:"syncs,omitempty" lim:"..SyncsMax"`
+	// The skills of the applied spaces.
+	Skills []ViewSkill `json:"skills,omitempty" lim:"..space.SkillsMax"`
 }
 
 // ViewSpace is one space of the session.
 type ViewSpace struct {
-	Space       string   `json:"space"`
-	Hash        string   `json:"hash"` // SHA-256 of its manifest
-	Version     string   `json:"version,omitempty"`
-	Mode        string   `json:"mode,omitempty"`         // of a pending one
-	PromptPack  string   `json:"prompt_pack,omitempty"`  // of a run whose config names none
-	ToolCatalog string   `json:"tool_catalog,omitempty"` // the same
-	Lacks       []string `json:"lacks,omitempty"`        // needs that are not met
-	Tools       []string `json:"tools,omitempty"`        // tool_ids of an applied pack
+	Space string `json:"space" lim:"@space"`
+	// Hash of its manifest.
+	Hash string `json:"hash" lim:"@hash"`
+	// Version of the manifest.
+	Version string `json:"version,omitempty" lim:"..space.VersionBytesMax"`
+	// Mode of a pending space.
+	Mode string `json:"mode,omitempty" lim:"enum=Mode"`
+	// The effective prompt pack; of a staged or pending space, the one chosen.
+	PromptPack string `json:"prompt_pack,omitempty" lim:"any"`
+	// As prompt_pack, for the catalog.
+	ToolCatalog string `json:"tool_catalog,omitempty" lim:"any"`
+	// Needs that are not met on the reader's machine.
+	Lacks []string `json:"lacks,omitempty" lim:"..LacksMax,item=any"`
+	// Of an applied pack: the tools of the pack.
+	Tools []string `json:"tools,omitempty" lim:"item=@tool_id"`
 }
 
 // ViewSync is one open sync.
 type ViewSync struct {
-	Effect   string `json:"effect"`
-	Space    string `json:"space"`
-	Deadline int64  `json:"deadline"` // Unix ms
+	// Its name.
+	Effect string `json:"effect" lim:"@sync"`
+	Space  string `json:"space" lim:"@space"`
+	// Unix milliseconds.
+	Deadline int64 `json:"deadline"`
 }
 
 // ViewPrompt is the latest turn's prompt, which is shown before the transcript.
 type ViewPrompt struct {
-	Mark  string           `json:"mark"`            // fingerprint of system text, parts and variables
-	Parts []ViewPromptPart `json:"parts,omitempty"` // until the generation is settled
+	// Fingerprint (BLAKE2b-256) of what precedes the transcript.
+	Mark string `json:"mark" lim:"@hash"`
+	// The parts, until the generation is settled.
+	Parts []ViewPromptPart `json:"parts,omitempty" lim:"..space.PartsMax"`
 }
 
 // ViewPromptPart is one part of a prompt.
 type ViewPromptPart struct {
-	Role   string   `json:"role,omitempty"`   // empty: system text
-	Skills []string `json:"skills,omitempty"` // skills that it shows
-	Space  string   `json:"space,omitempty"`  // empty: a prompt ref
-	Path   string   `json:"path,omitempty"`
-	Hash   string   `json:"hash"` // SHA-256 of the blob
-	Size   int64    `json:"size,omitempty"`
+	// As in a Generation; absent: system text.
+	Role string `json:"role,omitempty" lim:"enum=Prompt"`
+	// The skills of an index of skills, or of a skill's text.
+	Skills []string `json:"skills,omitempty" lim:"..space.SkillsMax,item=@skill"`
+	// The space of the part. Absent: the part is one of the config's prompt_refs.
+	Space string `json:"space,omitempty" lim:"any"`
+	// Path of the file in the space.
+	Path string `json:"path,omitempty" lim:"..space.PathBytesMax"`
+	// Hash of the blob.
+	Hash string `json:"hash" lim:"@hash"`
+	// Size in bytes.
+	Size int64 `json:"size,omitempty" lim:"0.."`
 }
 
 func (s *State) viewSpaces() (v ViewSpaces) {

@@ -87,6 +87,8 @@ var repository = laws{
 		"deploy": "checks the deployment files",
 		"docs":   "compares the documents with the code",
 
+		"internal/wire": "derives schemas and tables from the source of the types",
+
 		"internal/archtest": "the laws; the test at the root runs them",
 		"proof/faults":      "a program that edits shipped code, and checks that tests notice",
 

@@ -93,7 +93,7 @@ func numbers(set []bool) []int {
 // Heartbeat returns the body of this host's heartbeat.
 func (h *Host) Heartbeat() []byte {
 	lanes, joining, leaving := h.assignment.now()
-	body, err := json.Marshal(heartbeat{
+	body, err := json.Marshal(presence.Heartbeat{
 		Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving, AheadMS: h.clock.AheadMS(), NotReady: h.wrong.shortly(),
 	})
 	if err != nil {

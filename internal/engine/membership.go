@@ -59,18 +59,6 @@ func share(members []string, lanes int) (owners []string) {
 	return owners
 }
 
-// heartbeat is the body of a session-actor's heartbeat.
-type heartbeat struct {
-	Lanes     []int `json:"lanes"` // that it runs now; never nil
-	LaneCount int   `json:"lane_count"`
-	Rules     int   `json:"rules"`
-	Joining   bool  `json:"joining,omitempty"`
-	Leaving   bool  `json:"leaving,omitempty"`
-	AheadMS   int64 `json:"clock_ahead_ms,omitempty"` // of this machine's clock, before the server's
-
-	NotReady []string `json:"not_ready,omitempty"` // what is wrong, in sentences for people
-}
-
 const (
 	// goneBeats is how many of its own heartbeats a host receives without one from
 	// another member before it counts that one as gone: 1.5 to 2 s after the last,
@@ -123,7 +111,7 @@ func (r *membership) look(known []presence.Member) (sharing []string, met bool, 
 		if m.Instance == r.self || before && !m.Heard.After(p.at) {
 			continue
 		}
-		var beat heartbeat
+		var beat presence.Heartbeat
 		readable := json.Unmarshal(m.Body, &beat) == nil
 		fits := beat.LaneCount == r.lanes
 		shares := readable && fits && !beat.Leaving

@@ -226,7 +226,7 @@ func TestHeartbeatSaysWhatRuns(t *testing.T) {
 	h.assignment.setRunning(3, true)
 	h.assignment.setRunning(5, true)
 	h.Leave()
-	var beat heartbeat
+	var beat presence.Heartbeat
 	if err := json.Unmarshal(h.Heartbeat(), &beat); err != nil || !beat.Leaving || !slices.Equal(beat.Lanes, []int{3, 5}) {
 		t.Errorf("on leaving: got %s (%v), want that it leaves, and lanes 3 and 5", said(), err)
 	}

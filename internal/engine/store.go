@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 )
 
 // batch is some folded events whose outputs are stored together. Several batches are
@@ -279,9 +280,7 @@ func (b *batch) cancel(ctx context.Context, o *outputs) error {
 	if len(o.cancel) == 0 || o.failed != nil {
 		return nil
 	}
-	body, err := json.Marshal(struct {
-		Effects []string `json:"effects"`
-	}{o.cancel})
+	body, err := json.Marshal(presence.Cancel{Effects: o.cancel})
 	if err != nil {
 		return err
 	}

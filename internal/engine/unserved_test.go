@@ -21,7 +21,7 @@ func TestUnserved(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	heard := func(before time.Duration, targets ...string) presence.BridgeHeard {
-		return presence.BridgeHeard{At: now.Add(-before), Targets: targets}
+		return presence.BridgeHeard{At: now.Add(-before), Heartbeat: presence.Heartbeat{Targets: targets}}
 	}
 	for _, c := range []struct {
 		name    string
@@ -62,7 +62,7 @@ func TestTroubles(t *testing.T) {
 		{"the bridge is silent", said("network", 9), presence.SilentAfter + 1, false},
 		{"nothing of the target is open", session.Trouble{Target: "llm/p", Code: "network", Next: 9}, 0, false},
 	} {
-		bridge := presence.BridgeHeard{At: now.Add(-c.before), Targets: []string{"tool/mail"}, Troubles: []session.Trouble{c.said}}
+		bridge := presence.BridgeHeard{At: now.Add(-c.before), Heartbeat: presence.Heartbeat{Targets: []string{"tool/mail"}, Troubles: []session.Trouble{c.said}}}
 		got := troubles(opened, []presence.BridgeHeard{bridge, bridge}, now)
 		if (len(got) == 1) != c.want || c.want && !slices.Equal(got[0].Effects, []string{"r1t2c1", "r1t2c2"}) {
 			t.Errorf("%s: got %+v, want one: %v", c.name, got, c.want)
@@ -88,9 +88,9 @@ func TestViewSaysWhyAnApprovalIsInVain(t *testing.T) {
 			now   time.Time
 			want  string
 		}{
-			{"served", []presence.BridgeHeard{{At: now, Targets: []string{target}}}, true, now, ""},
-			{"nobody serves it", []presence.BridgeHeard{{At: now, Targets: []string{"tool/other"}}}, true, now, session.TroubleUnserved},
-			{"its bridge is silent", []presence.BridgeHeard{{At: now.Add(-presence.SilentAfter - 1), Targets: []string{target}}}, true, now, session.TroubleUnserved},
+			{"served", []presence.BridgeHeard{{At: now, Heartbeat: presence.Heartbeat{Targets: []string{target}}}}, true, now, ""},
+			{"nobody serves it", []presence.BridgeHeard{{At: now, Heartbeat: presence.Heartbeat{Targets: []string{"tool/other"}}}}, true, now, session.TroubleUnserved},
+			{"its bridge is silent", []presence.BridgeHeard{{At: now.Add(-presence.SilentAfter - 1), Heartbeat: presence.Heartbeat{Targets: []string{target}}}}, true, now, session.TroubleUnserved},
 			{"who serves is not known yet", nil, false, now, ""},
 			{"its deadline has passed", nil, false, now.Add(25 * time.Hour), session.CodeApprovalExpired},
 		} {
@@ -108,8 +108,8 @@ func TestViewSaysWhyAnApprovalIsInVain(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	gone := presence.BridgeHeard{Instance: "a", At: now.Add(-presence.SilentAfter - 1), Targets: []string{"tool/mail"}}
-	lives := presence.BridgeHeard{Instance: "b", At: now, Targets: []string{"tool/mail", "tool/host"}}
+	gone := presence.BridgeHeard{Instance: "a", At: now.Add(-presence.SilentAfter - 1), Heartbeat: presence.Heartbeat{Targets: []string{"tool/mail"}}}
+	lives := presence.BridgeHeard{Instance: "b", At: now, Heartbeat: presence.Heartbeat{Targets: []string{"tool/mail", "tool/host"}}}
 	for _, c := range []struct {
 		bridges []presence.BridgeHeard
 		want    int
@@ -136,7 +136,7 @@ func TestACallThatMayRunTwiceMayBeHeld(t *testing.T) {
 		told := map[string]int{}
 		for _, e := range open {
 			for name, last := range map[string]time.Time{"before": asked.Add(-10 * time.Second), "after": asked.Add(time.Second), "lives": now} {
-				gone := presence.BridgeHeard{Instance: "a", At: last, Targets: []string{targetOf(e)}}
+				gone := presence.BridgeHeard{Instance: "a", At: last, Heartbeat: presence.Heartbeat{Targets: []string{targetOf(e)}}}
 				if trouble, ok := mayBeHeld(state, e, []presence.BridgeHeard{gone}, now); ok {
 					told[e.Effect+" "+name]++
 					if trouble.Code != session.TroubleSilent || trouble.Target != targetOf(e) {

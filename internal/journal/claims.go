@@ -19,15 +19,26 @@ const ClaimsMax = 1024
 // claimBytesMax bounds a claim's body, which names an instance.
 const claimBytesMax = 1 << 10
 
-// ClaimBody is the body of a claim. It names the instance that may start the effect,
-// or withdraws the effect. A released one says that the instance has given the effect
-// back in order, and so did not die of it. Hash is the SHA-256 of the effect's payload in hex. A claim
-// without it, such as a withdrawal, holds for any payload under the effect's name.
+// ClaimBody reserves an effect for one bridge, or forbids its start: the body on
+// refold.fx.claim.<class>.<target>.<session>.<effect>[.<n>]. The first one that is
+// stored counts.
+//
+// It names the instance that may start the effect, or withdraws the effect. A released
+// one says that the instance has given the effect back in order, and so did not die of
+// it. Hash is the SHA-256 of the effect's payload in hex. A claim without it, such as
+// a withdrawal, holds for any payload under the effect's name.
+//
+//wire:rule {"oneOf": [{"required": ["by"]}, {"required": ["withdrawn"], "not": {"required": ["released"]}}]}
 type ClaimBody struct {
-	By        string `json:"by,omitempty"` // the instance
-	Hash      string `json:"hash,omitempty"`
-	Withdrawn bool   `json:"withdrawn,omitempty"`
-	Released  bool   `json:"released,omitempty"`
+	// The instance that starts the effect; a ULID per process start.
+	By string `json:"by,omitempty" pattern:"^[A-Za-z0-9_-]{1,64}$"`
+	// SHA-256 of the effect's payload, as it was delivered. Bridges and session-actors
+	// always send it. A claim without it applies to any payload.
+	Hash string `json:"hash,omitempty" pattern:"^[0-9a-f]{64}$"`
+	// No bridge may start the effect.
+	Withdrawn bool `json:"withdrawn,omitempty" lim:"=true"`
+	// The instance has given the effect back in order: it did not die of it.
+	Released bool `json:"released,omitempty" lim:"=true"`
 }
 
 // ClaimedBy returns the body with which an instance claims.

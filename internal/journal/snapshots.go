@@ -20,12 +20,17 @@ import (
 // blob, and the bucket holds a snapshotRef.
 const snapshotInlineMax = 512 << 10
 
-// snapshotRef is the bucket's value for a snapshot that is a blob. It is JSON, so its
-// first byte differs from that of a snapshot, which is a msgpack map.
+// snapshotRef replaces a snapshot over 512 KiB under its key, as JSON: the snapshot is a
+// blob.
+//
+// Its first byte differs from that of a snapshot, which is a msgpack map.
 type snapshotRef struct {
+	// The snapshot.
 	Blob codec.Ref `json:"blob"`
-	Seq  uint64    `json:"seq"`
-	Size int       `json:"size"`
+	// Sequence of the snapshot.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Size of the snapshot in bytes.
+	Size int `json:"size" lim:"1.."`
 }
 
 // PutSnapshot stores the snapshot of a session at a sequence of the log, and replaces

@@ -6,20 +6,23 @@ import (
 	"strings"
 )
 
-// Stop is the quarantine of a session in the snapshots' bucket.
+// Stop stops one session, under the key q.<session> in REFOLD_SNAPSHOTS, as JSON.
 type Stop struct {
-	Seq    uint64 `json:"seq"` // of the first event without stored outputs
-	Reason string `json:"reason"`
-	Kills  int    `json:"kills,omitempty"` // session-actors that died while they worked on the session
+	// Sequence of the first event that is not done. It and all later events count as
+	// stored, and are not folded.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Why the session is stopped.
+	Reason string `json:"reason" lim:"any"`
+	// Number of session-actors that ended while they worked on that event.
+	Kills int `json:"kills,omitempty" lim:"1.."`
 
-	// Retried reports that the load or store that fails is tried again, and that its
-	// success releases the session.
-	Retried bool `json:"retried,omitempty"`
+	// The session could not be loaded, or its outputs could not be stored, while others
+	// could. That is tried again each minute, and its success releases the session.
+	Retried bool `json:"retried,omitempty" lim:"=true"`
 
-	// Released reports that people have released the session. The quarantine stays
-	// stored until the session is resumed: without it, an owner that follows one that
-	// died would not know that the outputs of the events since Seq are not stored.
-	Released bool `json:"released,omitempty"`
+	// People have released the session. Its session-actor resumes it, and then deletes the
+	// key.
+	Released bool `json:"released,omitempty" lim:"=true"`
 }
 
 // stopReasonMax is how many bytes of a reason are kept. The text of a panic or a

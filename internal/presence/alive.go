@@ -26,6 +26,43 @@ const (
 	heartbeatsKept = 10 * time.Minute
 )
 
+// Heartbeat says that a daemon is alive: published on refold.alive.<kind>.<instance>
+// every 500 ms.
+//
+//wire:rule {"oneOf": [{"properties": {"targets": false, "tools": false, "troubles": false}, "required": ["lanes", "lane_count"]}, {"properties": {"lanes": false, "lane_count": false, "joining": false, "leaving": false, "not_ready": false}, "required": ["targets"]}]}
+type Heartbeat struct {
+	// Of a session-actor: the lanes that it runs now, including those that it is handing
+	// over.
+	Lanes []int `json:"lanes,omitzero" lim:"unique,item=0.."`
+	// Of a session-actor: the number of lanes of the log.
+	LaneCount int `json:"lane_count,omitempty" lim:"1.."`
+	// Of a session-actor: it has just started, and listens briefly before it takes lanes.
+	Joining bool `json:"joining,omitempty" lim:"=true"`
+	// Of a session-actor: it takes no more lanes, and hands its own over.
+	Leaving bool `json:"leaving,omitempty" lim:"=true"`
+	// The newest version of the rules that the daemon knows.
+	Rules int `json:"rules" lim:"1.."`
+	// How far the clock of the daemon's machine is ahead of the server's, if more than a
+	// second; negative: behind.
+	AheadMS int64 `json:"clock_ahead_ms,omitempty"`
+	// Of a session-actor: what is wrong with the streams and its lanes, for people.
+	NotReady []string `json:"not_ready,omitempty" lim:"..session.TroublesMax,item=..session.TroubleDetailMax"`
+	// Of a bridge: the targets that it serves.
+	Targets []string `json:"targets,omitzero" lim:"1..,item=@target"`
+	// Of a bridge: the tool_ids that it carries out, by target; at most 1024. A target
+	// that is not here may have any.
+	Tools map[string][]string `json:"tools,omitempty" lim:"key=@target,value=..session.HeartbeatToolsMax,value=item=..planner.ToolIDBytesMax"`
+	// Of a bridge: its targets that do not work, one entry each.
+	Troubles []session.Trouble `json:"troubles,omitempty" lim:"..session.TroublesMax"`
+}
+
+// Cancel withdraws effects: published on refold.cancel.<session>. Bridges stop those
+// that they run.
+type Cancel struct {
+	// The effects to stop.
+	Effects []string `json:"effects" lim:"1..,item=@effect"`
+}
+
 // Heartbeat publishes a heartbeat of an instance at once and then every
 // HeartbeatEvery, until ctx ends. It calls body for the payload of each.
 func (p *Presence) Heartbeat(ctx context.Context, kind, instance string, body func() []byte) error {
@@ -158,14 +195,9 @@ type Served map[string]int
 
 // BridgeHeard is a bridge's latest heartbeat.
 type BridgeHeard struct {
-	Instance string            `json:"-"`
-	At       time.Time         `json:"-"` // when it was received
-	Targets  []string          `json:"targets"`
-	Troubles []session.Trouble `json:"troubles"` // of its targets
-
-	AheadMS int64 `json:"clock_ahead_ms"` // of its machine's clock, before the server's; 0: it is right
-
-	Tools map[string][]string `json:"tools"` // tool_ids by target; a target without any: not known
+	Instance string
+	At       time.Time // when it was received
+	Heartbeat
 }
 
 // Bridges returns the remembered bridges, by instance; m must track bridges. sure is
@@ -174,7 +206,7 @@ type BridgeHeard struct {
 func (m *Members) Bridges() (all []BridgeHeard, sure bool) {
 	for _, member := range m.Known() {
 		heard := BridgeHeard{Instance: member.Instance, At: member.Heard}
-		if json.Unmarshal(member.Body, &heard) == nil {
+		if json.Unmarshal(member.Body, &heard.Heartbeat) == nil {
 			all = append(all, heard)
 		}
 	}

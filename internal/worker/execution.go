@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/presence"
 )
 
 // execution is one effect in progress in this process: it is being claimed, it
@@ -190,9 +191,7 @@ func (f *execution) end(cause error, replaced bool) {
 // Cancelled stops the effects that a session withdrew, as far as they are in
 // progress.
 func (w *Worker) Cancelled(sid string, payload []byte) {
-	var body struct {
-		Effects []string `json:"effects"`
-	}
+	var body presence.Cancel
 	if err := json.Unmarshal(payload, &body); err != nil {
 		w.log.Warn("cancellation_unreadable", "session", sid, "error", err.Error())
 		return

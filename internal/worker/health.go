@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/secrets"
 )
 
@@ -63,15 +64,6 @@ func toolsOf(all []Target) map[string][]string {
 	return tools
 }
 
-type heartbeat struct {
-	Targets []string `json:"targets"`
-
-	Tools    map[string][]string `json:"tools,omitempty"` // tool_ids by target; a target without any: not known
-	Rules    int                 `json:"rules"`           // the newest version that the bridge knows
-	AheadMS  int64               `json:"clock_ahead_ms,omitempty"`
-	Troubles []session.Trouble   `json:"troubles,omitempty"`
-}
-
 // Heartbeats returns a function that builds the heartbeats of a bridge that serves
 // these targets. aheadMS is how far this machine's clock is ahead of the server's,
 // 0 if it is right.
@@ -79,7 +71,7 @@ func (w *Worker) Heartbeats(targets []string, all []Target, aheadMS func() int64
 	began := w.now()
 	return func() []byte {
 		redactor := w.vault.given.Redactor()
-		beat := heartbeat{Targets: targets, Tools: toolsOf(all), Rules: session.RulesVersion, AheadMS: aheadMS()}
+		beat := presence.Heartbeat{Targets: targets, Tools: toolsOf(all), Rules: session.RulesVersion, AheadMS: aheadMS()}
 		for i := range all {
 			if t := all[i].trouble(began, w.now(), redactor); t != nil && len(beat.Troubles) < session.TroublesMax {
 				t.Code = redactor.Clip(t.Code, session.CodeBytesMax)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/secrets"
 )
 
@@ -70,7 +71,7 @@ func TestHeartbeatsReportTroubles(t *testing.T) {
 		down, {Class: session.ClassLLM, Name: "q", Lacks: "no key"}, {Class: session.ClassTool, Name: "fine"},
 		{Class: session.ClassTool, Name: "mcp", Executor: troubled{all: []string{"one", "two"}}},
 	}, func() int64 { return 660_000 })
-	var said heartbeat
+	var said presence.Heartbeat
 	if err := json.Unmarshal(beat(), &said); err != nil {
 		t.Fatal(err)
 	}

@@ -49,9 +49,9 @@ func TestCoverageComparesTools(t *testing.T) {
 	c := coverage{
 		registry: reg, served: map[string]int{"tool/host": 1, "tool/mail": 3},
 		heard: []presence.BridgeHeard{
-			{Targets: []string{"tool/host", "tool/mail"}, Tools: map[string][]string{"tool/host": {"host.exec"}, "tool/mail": {"mail.read", "mail.send"}}},
-			{Targets: []string{"tool/mail"}, Tools: map[string][]string{"tool/mail": {"mail.read"}}},
-			{Targets: []string{"tool/mail"}}, // it may have any
+			{Heartbeat: presence.Heartbeat{Targets: []string{"tool/host", "tool/mail"}, Tools: map[string][]string{"tool/host": {"host.exec"}, "tool/mail": {"mail.read", "mail.send"}}}},
+			{Heartbeat: presence.Heartbeat{Targets: []string{"tool/mail"}, Tools: map[string][]string{"tool/mail": {"mail.read"}}}},
+			{Heartbeat: presence.Heartbeat{Targets: []string{"tool/mail"}}}, // it may have any
 		},
 	}
 	if c.isServed() {

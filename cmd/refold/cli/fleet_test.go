@@ -15,7 +15,7 @@ func TestServedCountsEachBridgeOnce(t *testing.T) {
 		return presence.Running{Service: presence.Service{Metadata: map[string]string{"instance": instance, "targets": targets}}}
 	}
 	heard := func(instance string, targets ...string) presence.BridgeHeard {
-		return presence.BridgeHeard{Instance: instance, Targets: targets}
+		return presence.BridgeHeard{Instance: instance, Heartbeat: presence.Heartbeat{Targets: targets}}
 	}
 	for _, c := range []struct {
 		name  string

@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"cmp"
+	"slices"
+
+	"go/types"
+
+	"github.com/refold/refold/actors/session"
+)
+
+const dialect = "https://json-schema.org/draft/2020-12/schema"
+
+// Row is a message of the wire, or a part of several messages.
+type Row struct {
+	Name  string // of the schema; parts/Name for a part
+	Type  string // Go type, by its directory: actors/session.RunRequested
+	About string // what it is, if several messages have the type; else its comment says so
+
+	Doors  []string // of an event
+	Bodies []string // of an envelope: the messages that its data may be
+	always bool     // data is never absent
+
+	rules []string // JSON fragments that the schema also has, if several messages have the type
+}
+
+// messages is the table of messages that are no events. Events and notices are in the
+// tables of package session.
+var messages = []Row{
+	{Name: "Cancel", Type: "internal/presence.Cancel"},
+	{Name: "Claim", Type: "internal/journal.ClaimBody"},
+	{Name: "Heartbeat", Type: "internal/presence.Heartbeat"},
+	{Name: "InstallRecord", Type: "actors/session.InstallRecord"},
+	{Name: "LiveDelta", Type: "client.Delta"},
+	{Name: "Manifest", Type: "space.Manifest"},
+	{Name: "Quarantine", Type: "internal/journal.Stop"},
+	{Name: "Snapshot", Type: "actors/session.Snapshot"},
+	{Name: "SnapshotBlob", Type: "internal/journal.snapshotRef"},
+	{Name: "ToolDescriptor", Type: "planner.Descriptor"},
+	{Name: "View", Type: "actors/session.View"},
+	// Effects, by class.
+	{Name: "Generation", Type: "actors/session.Generation"},
+	{Name: "Space", Type: "actors/session.Space"},
+	{Name: "Step", Type: "actors/session.Step"},
+	{Name: "ToolCall", Type: "actors/session.ToolCall"},
+	{Name: "Wake", Type: "actors/session.Wake"},
+	// Parts.
+	{Name: "parts/ApprovalPack", Type: "actors/session.ApprovalPack"},
+	{Name: "parts/ApprovalRule", Type: "planner.ApprovalRule"},
+	{Name: "parts/Budget", Type: "actors/session.Budget"},
+	{Name: "parts/Content", Type: "actors/session.Content"},
+	{Name: "parts/Fault", Type: "actors/session.Fault"},
+	{Name: "parts/Grant", Type: "actors/session.Grant"},
+	{Name: "parts/HostSession", Type: "actors/session.HostSession"},
+	{Name: "parts/Items", Type: "actors/session.ItemList"},
+	{Name: "parts/OverBudget", Type: "actors/session.OverBudget"},
+	{Name: "parts/Problem", Type: "space.Problem"},
+	{Name: "parts/Profile", Type: "planner.Profile"},
+	{Name: "parts/ResponseFormat", Type: "actors/session.ResponseFormat"},
+	{Name: "parts/RunConfig", Type: "actors/session.RunConfig"},
+	{Name: "parts/Signature", Type: "space.Signature"},
+	{Name: "parts/StepRule", Type: "planner.StepRule"},
+	{Name: "parts/ToolSpec", Type: "planner.ToolSpec"},
+	{Name: "parts/Trouble", Type: "actors/session.Trouble"},
+	{Name: "parts/Trust", Type: "space.Trust"},
+	{Name: "parts/Usage", Type: "actors/session.Usage"},
+	{Name: "parts/UsageTotal", Type: "actors/session.UsageTotal"},
+}
+
+// shared are the events and notices whose Go type has another name than they.
+var shared = map[string]Row{
+	session.TypeRunCancelRequested: {Type: "RunControl", About: "Ends a run at once, the active one or a queued one."},
+	session.TypeRunInterrupt:       {Type: "RunControl", About: "Lets the open effects of the active run settle, opens nothing new, and then ends the run."},
+	session.TypeRunPauseRequested:  {Type: "RunControl", About: "Opens nothing new for the active run until it is resumed."},
+	session.TypeRunCompleted:       {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input."},
+	session.TypeRunFailed:          {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input, as a failure."},
+	session.NoticeRunQueued:        {Type: "RunPlaced", About: "A run waits, since another one is active. Published again when its input is changed."},
+	session.NoticeRunStarted:       {Type: "RunPlaced", About: "A run is active, and its first turn begins."},
+}
+
+// packageDirs are the directories of the packages that tags name.
+var packageDirs = map[string]string{"session": "actors/session", "planner": "planner", "space": "space", "codec": "codec"}
+
+// partNames are the names of the parts' schemas, by Go type.
+var partNames = func() map[string]string {
+	names := map[string]string{}
+	for _, row := range messages {
+		if len(row.Name) > len("parts/") && row.Name[:len("parts/")] == "parts/" || row.Name == "ToolDescriptor" || row.Name == "Manifest" {
+			names[row.Type] = row.Name
+		}
+	}
+	names["actors/session.ToolCallSettled"] = session.TypeToolCallSettled
+	return names
+}()
+
+// Rows returns the table of messages and parts, by name.
+func (s *source) rows() ([]Row, error) {
+	p, err := s.load(module + "/actors/session")
+	if err != nil {
+		return nil, err
+	}
+	notices := p.withPrefix("Notice")
+	progress := p.withPrefix("Progress")
+	all := slices.Clone(messages)
+	for _, name := range slices.Concat(session.EventTypes(), notices, progress) {
+		all = append(all, eventRow(name))
+	}
+	all = append(
+		all,
+		Row{Name: "Envelope", Type: "actors/session.Envelope", Bodies: session.EventTypes()},
+		Row{Name: "Notice", Type: "actors/session.noticeJSON", Bodies: notices, always: true, rules: []string{
+			`{"allOf": [{"if": {"properties": {"type": {"const": "SessionQuarantined"}}, "required": ["type"]}, "then": {"properties": {"n": false}}, "else": {"required": ["n"]}}]}`,
+		}},
+		Row{Name: "Progress", Type: "actors/session.noticeJSON", Bodies: progress, always: true, rules: []string{`{"properties": {"n": null}}`},
+			About: "A session's report about the active run, published on refold.progress.<session> and not stored."},
+	)
+	slices.SortFunc(all, func(a, b Row) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// eventRow returns the row of an event, a notice or a report of progress.
+func eventRow(name string) Row {
+	row := Row{Name: name, Type: name}
+	if of, ok := shared[name]; ok {
+		row.Type, row.About = of.Type, of.About
+	}
+	row.Type = "actors/session." + row.Type
+	for _, door := range session.DoorsOf(name) {
+		row.Doors = append(row.Doors, string(door))
+	}
+	return row
+}
+
+func sortByPosition(all []*types.Const) {
+	slices.SortFunc(all, func(a, b *types.Const) int { return cmp.Compare(a.Pos(), b.Pos()) })
+}

@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+)
+
+// limits is what the tag lim says of a field. It is a list of words, separated by
+// commas:
+//
+//	1..64        range of a number, of a text's length in bytes or of a list's length; an end may be missing
+//	=1           the only value
+//	@token       a name of parts/Names.json
+//	@tool        ... of a text, or of the items of a list
+//	as=Type      the JSON object is of another type
+//	enum=Prefix  the values of the constants with this prefix
+//	enum=a|b     these values
+//	object       an object with any fields
+//	int          of the values of an object: whole numbers
+//	any          any text, although the type has constants; any value of an object's field
+//	filled       a Content that is not empty
+//	unique       no two items of a list are the same
+//	item=…       a range, or enum, of the items of a list
+//	key=…        the same of the keys of an object
+//	value=…      the same of the values of an object; value=@name, value=null: also null
+//
+// The ends of a range are literals or constants.
+type limits struct {
+	low, high string
+	only      string
+	name      string
+	as        string
+	enum      string
+	object    bool
+	number    bool
+	filled    bool
+	any       bool
+	unique    bool
+	null      bool
+	pattern   string
+	item, key *limits
+	value     *limits
+}
+
+// parseLimits parses the tags lim and pattern.
+func parseLimits(tag, pattern string) (*limits, error) {
+	l := &limits{pattern: pattern}
+	if tag == "" {
+		return l, nil
+	}
+	for word := range strings.SplitSeq(tag, ",") {
+		if err := l.add(word); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *limits) add(word string) (err error) {
+	key, rest, has := strings.Cut(word, "=")
+	part := func(of **limits) error {
+		if *of == nil {
+			*of = &limits{}
+		}
+		return (*of).add(rest)
+	}
+	low, high, isRange := strings.Cut(word, "..")
+	switch {
+	case has && key == "item":
+		return part(&l.item)
+	case has && key == "key":
+		return part(&l.key)
+	case has && key == "value":
+		return part(&l.value)
+	case has && key == "pattern":
+		l.pattern = rest
+	case has && key == "enum":
+		l.enum = rest
+	case has && key == "as":
+		l.as = rest
+	case has && key == "":
+		l.only = rest
+	case isRange:
+		l.low, l.high = low, high
+	case strings.HasPrefix(word, "@"):
+		l.name = word[1:]
+	case word == "int":
+		l.number = true
+	case word == "object":
+		l.object = true
+	case word == "any":
+		l.any = true
+	case word == "filled":
+		l.filled = true
+	case word == "unique":
+		l.unique = true
+	case word == "null":
+		l.null = true
+	default:
+		return fmt.Errorf("the tag lim has no word %q", word)
+	}
+	return nil
+}

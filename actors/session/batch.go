@@ -790,12 +790,12 @@ func (s *State) hostStatus() string {
 // them. The set is closed and part of the fold: a new code needs new rules after
 // the first release.
 const (
-	RefusedToolChanged   = "tool_changed"    // it differs from what was imported, or is less safe
-	RefusedToolGone      = "tool_gone"       // its server no longer has it
+	RefusedToolChanged   = "tool_changed"    // the tool differs from the import, or is less safe than this session's registry declares
+	RefusedToolGone      = "tool_gone"       // its server does not have it any more
 	RefusedToolNotPinned = "tool_not_pinned" // it was never imported there
-	RefusedToolNotServed = "tool_not_served" // the bridge of the target does not have it
+	RefusedToolNotServed = "tool_not_served" // what serves the target does not have it
 	RefusedToolUnbound   = "tool_unbound"    // the host does not have it
-	RefusedService       = "service_refused" // its service's current description can't be used
+	RefusedService       = "service_refused" // the current metadata of its service can't be used
 )
 
 var refusedCodes = []string{

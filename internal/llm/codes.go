@@ -7,14 +7,14 @@ const (
 	CodeContextLength     = "context_length_exceeded" // the conversation is longer than the model accepts
 	CodeContentFilter     = "content_filter"          // the provider refused the content
 	CodeAuth              = "auth"                    // the provider refused the key
-	CodeBadRequest        = "bad_request"             // the provider refused the request, and would refuse it again
+	CodeBadRequest        = "bad_request"             // the provider refused the request
 	CodeRateLimited       = "rate_limited"            // too many requests or tokens, or no credit left
 	CodeOverloaded        = "overloaded"              // the provider failed
 	CodeNetwork           = "network"                 // no connection, or an answer that broke off
 	CodeMalformedAnswer   = "malformed_answer"        // the provider could not read what its model wrote
-	CodeRecordingEnded    = "recording_ended"         // the recording has no such turn
-	CodeRecordingMismatch = "recording_mismatch"      // the request differs from what was recorded
-	CodeScriptMismatch    = "script_mismatch"         // the request differs from what the script expects
+	CodeRecordingEnded    = "recording_ended"         // a recording has no such turn
+	CodeRecordingMismatch = "recording_mismatch"      // the request differs from the recorded one
+	CodeScriptMismatch    = "script_mismatch"         // the request differs from the one that the script expects
 )
 
 // The values of an Answer's FinishReason, besides a provider's unknown words.

@@ -32,7 +32,7 @@ func Files(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, err := withTables(string(text), schemas)
+	tables, err := s.withTables(string(text), schemas)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", protocol, err)
 	}

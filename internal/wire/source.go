@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +28,8 @@ type source struct {
 type sourcePackage struct {
 	path   string
 	types  map[string]*declaration
-	checks *types.Package // for constants; types of other modules are missing in it
+	about  map[string]string // the comments of constants
+	checks *types.Package    // for constants; types of other modules are missing in it
 }
 
 // declaration is a declared type.
@@ -71,7 +74,7 @@ func (s *source) load(importPath string) (*sourcePackage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &sourcePackage{path: importPath, types: map[string]*declaration{}}
+	p := &sourcePackage{path: importPath, types: map[string]*declaration{}, about: map[string]string{}}
 	var parsed []*ast.File
 	for _, entry := range entries {
 		name := entry.Name()
@@ -91,15 +94,23 @@ func (s *source) load(importPath string) (*sourcePackage, error) {
 	return p, nil
 }
 
-// declare adds the types that a file declares.
+// declare adds the types that a file declares, and the comments of its constants.
 func (p *sourcePackage) declare(file *ast.File) {
 	for _, decl := range file.Decls {
 		of, ok := decl.(*ast.GenDecl)
-		if !ok || of.Tok != token.TYPE {
+		if !ok {
 			continue
 		}
 		for _, spec := range of.Specs {
-			typ := spec.(*ast.TypeSpec)
+			if value, ok := spec.(*ast.ValueSpec); ok && of.Tok == token.CONST {
+				for _, name := range value.Names {
+					p.about[name.Name] = cmp.Or(oneLine(value.Doc.Text()), oneLine(value.Comment.Text()))
+				}
+			}
+			typ, ok := spec.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
 			doc := typ.Doc
 			if doc == nil {
 				doc = of.Doc
@@ -220,32 +231,36 @@ func constantOf(p *sourcePackage, name string) (constant.Value, error) {
 	return c.Val(), nil
 }
 
-// values returns the texts of the constants that pick selects, in the order of their
-// declaration.
-func (p *sourcePackage) values(pick func(name string, c *types.Const) bool) (all []string) {
+// code is a constant text, and its comment.
+type code struct{ value, about string }
+
+// codes returns the constants that have a type with this name, or else a name with this
+// prefix, in the order of their declaration.
+func (p *sourcePackage) codes(name string) (all []code) {
 	scope := p.checks.Scope()
+	typ, _ := scope.Lookup(name).(*types.TypeName)
+	isType := typ != nil && types.Identical(typ.Type().Underlying(), types.Typ[types.String])
 	var found []*types.Const
-	for _, name := range scope.Names() {
-		if c, ok := scope.Lookup(name).(*types.Const); ok && c.Val().Kind() == constant.String && pick(name, c) {
+	for _, of := range scope.Names() {
+		c, ok := scope.Lookup(of).(*types.Const)
+		if !ok || c.Val().Kind() != constant.String {
+			continue
+		}
+		if isType && c.Type() == typ.Type() || !isType && strings.HasPrefix(of, name) {
 			found = append(found, c)
 		}
 	}
-	sortByPosition(found)
+	slices.SortFunc(found, func(a, b *types.Const) int { return cmp.Compare(a.Pos(), b.Pos()) })
 	for _, c := range found {
-		all = append(all, constant.StringVal(c.Val()))
+		all = append(all, code{constant.StringVal(c.Val()), p.about[c.Name()]})
 	}
 	return all
 }
 
-// ofType returns the values of the constants of a named type.
-func (p *sourcePackage) ofType(name string) []string {
-	return p.values(func(_ string, c *types.Const) bool {
-		named, ok := c.Type().(*types.Named)
-		return ok && named.Obj().Name() == name
-	})
-}
-
-// withPrefix returns the values of the constants whose names have a prefix.
-func (p *sourcePackage) withPrefix(prefix string) []string {
-	return p.values(func(name string, _ *types.Const) bool { return strings.HasPrefix(name, prefix) })
+// values returns the texts of codes.
+func (p *sourcePackage) values(name string) (all []string) {
+	for _, c := range p.codes(name) {
+		all = append(all, c.value)
+	}
+	return all
 }

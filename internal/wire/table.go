@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"go/types"
-
 	"github.com/refold/refold/actors/session"
 )
 
@@ -99,8 +97,8 @@ func (s *source) rows() ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	notices := p.withPrefix("Notice")
-	progress := p.withPrefix("Progress")
+	notices := p.values("Notice")
+	progress := p.values("Progress")
 	all := slices.Clone(messages)
 	for _, name := range slices.Concat(session.EventTypes(), notices, progress) {
 		all = append(all, eventRow(name))
@@ -129,8 +127,4 @@ func eventRow(name string) Row {
 		row.Doors = append(row.Doors, string(door))
 	}
 	return row
-}
-
-func sortByPosition(all []*types.Const) {
-	slices.SortFunc(all, func(a, b *types.Const) int { return cmp.Compare(a.Pos(), b.Pos()) })
 }

@@ -19,14 +19,23 @@ const (
 )
 
 var (
+	codePlace  = regexp.MustCompile(`(?s)<!-- codes: ([^>]+) -->\n.*?<!-- end of codes -->`)
 	tablePlace = regexp.MustCompile(`(?s)<!-- fields: (\w+) -->\n.*?<!-- end of fields -->`)
 	link       = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
 )
 
 // withTables returns a document with the tables of today in their places. schemas are
 // the schemas of messages and parts, by name.
-func withTables(text string, schemas map[string]node) (string, error) {
+func (s *source) withTables(text string, schemas map[string]node) (string, error) {
 	var failed error
+	text = codePlace.ReplaceAllStringFunc(text, func(place string) string {
+		of := codePlace.FindStringSubmatch(place)[1]
+		table, err := s.codeTable(of)
+		if err != nil {
+			failed = err
+		}
+		return "<!-- codes: " + of + " -->\n" + table + "<!-- end of codes -->"
+	})
 	text = tablePlace.ReplaceAllStringFunc(text, func(place string) string {
 		name := tablePlace.FindStringSubmatch(place)[1]
 		doc := schemas[name]
@@ -40,6 +49,34 @@ func withTables(text string, schemas map[string]node) (string, error) {
 		return fmt.Sprintf(tableBegins, name) + "\n" + fieldTable(doc) + tableEnds
 	})
 	return text, failed
+}
+
+// codeTable returns the table of the codes of several packages, "dir Name, dir Name": the
+// constants of the type Name, or those whose names begin with it. Their comments are the
+// meanings.
+func (s *source) codeTable(of string) (string, error) {
+	text, seen := "| code | meaning |\n|---|---|\n", map[string]bool{}
+	for one := range strings.SplitSeq(of, ", ") {
+		dir, name, _ := strings.Cut(one, " ")
+		p, err := s.load(module + "/" + dir)
+		if err != nil {
+			return "", err
+		}
+		codes := p.codes(name)
+		if len(codes) == 0 {
+			return "", fmt.Errorf("%s has no constants of %s", dir, name)
+		}
+		for _, c := range codes {
+			if c.about == "" {
+				return "", fmt.Errorf("%s: the code %s has no comment", dir, c.value)
+			}
+			if !seen[c.value] {
+				text += fmt.Sprintf("| `%s` | %s |\n", c.value, c.about)
+			}
+			seen[c.value] = true
+		}
+	}
+	return text, nil
 }
 
 // fieldTable returns the table of the fields of an object, and of the objects in it.

@@ -77,7 +77,7 @@ func (g *generator) named(d *declaration, l *limits) (node, error) {
 		return g.structure(d, l)
 	case *ast.Ident:
 		if d.in.types[e.Name] == nil {
-			if values := d.in.ofType(d.name); e.Name == "string" && l.enum+l.only == "" && !l.any && len(values) > 1 {
+			if values := d.in.values(d.name); e.Name == "string" && l.enum+l.only == "" && !l.any && len(values) > 1 {
 				of := *l
 				of.enum = strings.Join(values, "|")
 				l = &of
@@ -207,7 +207,7 @@ func (g *generator) text(d *declaration, l *limits) (node, error) {
 	if l.enum != "" {
 		values := strings.Split(l.enum, "|")
 		if len(values) == 1 {
-			values = d.in.withPrefix(l.enum)
+			values = d.in.values(l.enum)
 		}
 		if len(values) == 0 {
 			return nil, fmt.Errorf("no constant of %s begins with %s", d.in.path, l.enum)

@@ -15,9 +15,9 @@ import (
 // Codes of errors that a model sees. They are part of the tools' surface: names
 // stay.
 const (
-	CodeInvalidArguments = "invalid_arguments" // the tool does not accept the arguments
-	CodeToolUnbound      = "tool_unbound"      // the host has no tool of that id
-	CodeNoHostSession    = "no_host_session"   // there is none here; open one
+	CodeInvalidArguments = "invalid_arguments" // the tool does not accept them
+	CodeToolUnbound      = "tool_unbound"      // the host has no tool with that id
+	CodeNoHostSession    = "no_host_session"   // none is open
 	CodePathEscapes      = "path_escapes"      // the path leads out of the working directory
 	CodeNotFound         = "not_found"         // no such file or directory
 	CodeIsDirectory      = "is_directory"      // a directory where a file is needed
@@ -25,15 +25,15 @@ const (
 	CodeNotRegular       = "not_regular"       // a device, pipe, socket or link
 	CodeBinaryFile       = "binary_file"       // not text
 	CodeTooLarge         = "too_large"         // over a limit
-	CodePermission       = "permission_denied" // the host's user may not
-	CodeNoMatch          = "no_match"          // edit_file: old_text is not there
-	CodeManyMatches      = "many_matches"      // edit_file: old_text is there more than once
+	CodePermission       = "permission_denied" // the host's user has no permission
+	CodeNoMatch          = "no_match"          // edit_file: the old text is not there
+	CodeManyMatches      = "many_matches"      // edit_file: it is there more than once
 	CodePatchFailed      = "patch_failed"      // apply_patch: nothing was changed
 	CodePatchPartial     = "patch_partial"     // apply_patch: writing failed, and so did undoing it
 	CodeTimeout          = "timeout"           // a command was stopped by its own timeout
-	CodeResourceLimit    = "resource_limit"    // a command was stopped for its memory, processes or output
-	CodeCancelled        = "cancelled"         // the call was withdrawn before it had an effect
-	CodeIO               = "io_error"          // another error of the file system
+	CodeResourceLimit    = "resource_limit"    // a command was stopped for its memory, its processes or its output
+	CodeCancelled        = "cancelled"         // withdrawn before it had an effect
+	CodeIO               = "io_error"          // an error of the file system
 )
 
 // errStopped is returned for a command that was stopped because its call was

@@ -61,48 +61,62 @@ func configFieldNames(typ reflect.Type, at string, rows map[string]doorsRow) (na
 	return names
 }
 
-// doorsValues returns two values of each field, in JSON.
+// doorsValue returns two values of a field, in JSON: those of doorsValues, or else what
+// the schema of the field names or allows.
+func doorsValue(t *testing.T, s *schemas, values map[string][2]string, field string) [2]string {
+	t.Helper()
+	if two, ok := values[field]; ok {
+		return two
+	}
+	file, node := "parts/RunConfig", s.docs["parts/RunConfig"]
+	for _, name := range strings.Split(field, ".") {
+		properties, _ := node["properties"].(map[string]any)
+		node, _ = properties[name].(map[string]any)
+		if ref, ok := node["$ref"].(string); ok {
+			file, node = s.refersTo(file, ref)
+		}
+	}
+	least, _ := node["minimum"].(json.Number)
+	switch enum := asList(node["enum"]); {
+	case len(enum) > 1:
+		return [2]string{string(jsonOf(t, enum[0])), string(jsonOf(t, enum[1]))}
+	case node["type"] == "integer":
+		return [2]string{least.String() + "200", least.String() + "300"}
+	case node["type"] == "boolean":
+		return [2]string{"true", "false"}
+	}
+	t.Errorf("%s: name two values for it in doorsValues", field)
+	return [2]string{"null", "null"}
+}
+
+// doorsValues returns two values of each field whose schema does not say enough, in JSON.
 func doorsValues(t *testing.T) map[string][2]string {
 	t.Helper()
 	text := ptr(codec.RefOf([]byte("x"))).String()
 	other := ptr(codec.RefOf([]byte("y"))).String()
 	workspace := doorsManifest().Hash().String()
-	limit := [2]string{"2000", "3000"}
 	return map[string][2]string{
-		"active_tools":          {`["a","b"]`, `["b","c"]`},
-		"budget.cost":           limit,
-		"budget.on_breach":      {`"pause"`, `"fail"`},
-		"budget.session_cost":   limit,
-		"budget.session_tokens": limit,
-		"budget.tokens":         limit,
-		"cache_ttl":             {`"1h"`, `"off"`},
-		"completion":            {`"text"`, `"explicit"`},
-		"deadlines_ms.approval": limit,
-		"deadlines_ms.call":     limit,
-		"deadlines_ms.run":      limit,
-		"deadlines_ms.turn":     limit,
-		"disable":               {`["a","b"]`, `["b","c"]`},
-		"enable":                {`["a","b"]`, `["b","c"]`},
-		"force":                 {`["a","b"]`, `["b","c"]`},
-		"model":                 {`"m1"`, `"m2"`},
-		"params":                {`{"seed":1,"top":1}`, `{"seed":2}`},
-		"prices":                {`{"input":1,"output":2}`, `{"input":3}`},
-		"profile":               {`"one"`, `"two"`},
-		"prompt_pack":           {`"default"`, `"short"`},
-		"prompt_refs":           {`["` + text + `"]`, `["` + other + `"]`},
-		"provider":              {`"p1"`, `"p2"`},
-		"response_format":       {`{"type":"json_object"}`, `{"type":"text"}`},
-		"retry":                 {`{"attempts":3,"backoff_ms":10}`, `{"attempts":2}`},
-		"skills":                {`["refunds"]`, `["returns"]`},
-		"step_hook":             {`{"deadline_ms":5000,"fallback":"fail","hook":"guard"}`, `{"hook":"other"}`},
-		"steps":                 {`[{"system":"one","when":"step > 3"}]`, `[{"system":"two","when":"step > 4"}]`},
-		"system":                {`"one"`, `"two"`},
-		"tool_catalog":          {`"default"`, `"two"`},
-		"tool_choice":           {`"required"`, `"none"`},
-		"tool_refs":             {`["a","b"]`, `["b","c"]`}, // by their hashes
-		"tools_mode":            {`"exact"`, `"masked"`},
-		"turns_max":             {`2`, `3`},
-		"workspace":             {`"` + workspace + `"`, `"none"`},
+		"active_tools":    {`["a","b"]`, `["b","c"]`},
+		"disable":         {`["a","b"]`, `["b","c"]`},
+		"enable":          {`["a","b"]`, `["b","c"]`},
+		"force":           {`["a","b"]`, `["b","c"]`},
+		"model":           {`"m1"`, `"m2"`},
+		"params":          {`{"seed":1,"top":1}`, `{"seed":2}`},
+		"prices":          {`{"input":1,"output":2}`, `{"input":3}`},
+		"profile":         {`"one"`, `"two"`},
+		"prompt_pack":     {`"default"`, `"short"`},
+		"prompt_refs":     {`["` + text + `"]`, `["` + other + `"]`},
+		"provider":        {`"p1"`, `"p2"`},
+		"response_format": {`{"type":"json_object"}`, `{"type":"text"}`},
+		"retry":           {`{"attempts":3,"backoff_ms":10}`, `{"attempts":2}`},
+		"skills":          {`["refunds"]`, `["returns"]`},
+		"step_hook":       {`{"deadline_ms":5000,"fallback":"fail","hook":"guard"}`, `{"hook":"other"}`},
+		"steps":           {`[{"system":"one","when":"step > 3"}]`, `[{"system":"two","when":"step > 4"}]`},
+		"system":          {`"one"`, `"two"`},
+		"tool_catalog":    {`"default"`, `"two"`},
+		"tool_choice":     {`"required"`, `"none"`},
+		"tool_refs":       {`["a","b"]`, `["b","c"]`}, // by their hashes
+		"workspace":       {`"` + workspace + `"`, `"none"`},
 	}
 }
 
@@ -321,6 +335,7 @@ func (c *doorsCase) what() (rules []string) {
 // through `ctl`. A field that a client leaves out is always the operator's.
 func TestConfigFieldsByDoor(t *testing.T) {
 	t.Parallel()
+	s := readSchemas(t)
 	rows, values := doorsRows(t), doorsValues(t)
 	fields := configFieldNames(reflect.TypeFor[session.RunConfig](), "", rows)
 	for row := range rows {
@@ -334,11 +349,7 @@ func TestConfigFieldsByDoor(t *testing.T) {
 			t.Errorf("docs/semantics.md: %s has no row in the table of what a client may change", field)
 			continue
 		}
-		two, ok := values[field]
-		if !ok {
-			t.Errorf("%s: this test has no two values for it", field)
-			continue
-		}
+		two := doorsValue(t, s, values, field)
 		for _, inRecord := range []bool{false, true} {
 			c := newDoorsCase(t, field, two)
 			c.inRecord = inRecord

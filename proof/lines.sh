@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Counts the lines of a commit's Go files, per package and in total: code, tests,
-# and the proof kit's part of the code. Without testdata.
+# and the proof kit's part of the code. Without testdata; generated files have a row of
+# their own.
 #
 #   proof/lines.sh            of HEAD
 #   proof/lines.sh 02c4c7f    of another commit
@@ -12,7 +13,7 @@ trap 'rm -rf "$folder"' EXIT
 git archive "$commit" | tar -x -C "$folder"
 cd "$folder"
 find . -name '*.go' ! -path '*/testdata/*' | sort | while read -r file; do
-	echo "$(dirname "$file") $([[ $file == *_test.go ]] && echo test || echo code) $(wc -l < "$file")"
+	echo "$(dirname "$file") $(case $file in *_gen.go) echo generated ;; *_test.go) echo test ;; *) echo code ;; esac) $(wc -l < "$file")"
 done | awk '
 	# The proof kit was under internal before proof existed.
 	function proof(dir) { return dir ~ /^\.\/proof(\/|$)/ || dir ~ /^\.\/internal\/(bench|chaos|jetmodel|fault)(\/|$)/ || dir ~ /\/(scenario|recorded|scripted|strict|bustest|bridgetest)(\/|$)/ }
@@ -22,4 +23,5 @@ done | awk '
 		close("sort")
 		printf "%-34s %7d %7d\n", "total", sum["code"], sum["test"]
 		printf "%-34s %7d\n", "proof kit (part of code)", kit
+		printf "%-34s %7d\n", "generated", sum["generated"]
 	}' | { printf '%-34s %7s %7s\n' package code tests; cat; }

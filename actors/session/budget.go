@@ -205,9 +205,6 @@ func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 	case door != DoorCtl:
 		return refuse(RejectNotPermitted, "budget: is raised through ctl alone")
 	}
-	if bad := budgetFault("budget", budget); bad != nil {
-		return bad
-	}
 	bytes := s.nextInputBytes()
 	if run.Held == HeldGeneration {
 		set := planner.Select(s.turnRegistry, s.toolRequest(), s.offerFacts())
@@ -371,19 +368,10 @@ func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
 		return refuse(RejectInvalidData, path+": one of text, blob and parts, not several")
 	case given == 0 && !mayBeEmpty:
 		return refuse(RejectInvalidData, path+": is empty: give text, a blob or parts")
-	case len(c.Text) > TextBytesMax:
-		return refuse(RejectLimitExceeded, path+".text: "+strconv.Itoa(len(c.Text))+" bytes, inline text is at most "+
-			strconv.Itoa(TextBytesMax)+": store it as a blob")
 	case c.Blob == nil && (c.Size != 0 || c.MediaType != ""):
 		return refuse(RejectInvalidData, path+": size and media_type belong to a blob")
 	case c.Blob == nil && c.Name != "":
 		return refuse(RejectInvalidData, path+": a name belongs to a blob")
-	case c.Size < 0 || c.Size > NumberMax:
-		return refuse(RejectInvalidData, path+".size: "+numberRange)
-	case len(c.MediaType) > NameBytesMax:
-		return refuse(RejectInvalidData, path+".media_type: at most "+strconv.Itoa(NameBytesMax)+" bytes")
-	case len(c.Name) > NameBytesMax:
-		return refuse(RejectInvalidData, path+".name: at most "+strconv.Itoa(NameBytesMax)+" bytes")
 	}
 	for i := range c.Parts {
 		if bad := contentFaultAt(path+".parts["+strconv.Itoa(i)+"]", &c.Parts[i], false); bad != nil {
@@ -392,9 +380,6 @@ func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
 	}
 	return nil
 }
-
-// numberRange is the range of a time, a duration or a size.
-const numberRange = "0 to 2^53"
 
 func (c *Content) partsCount() int {
 	n := len(c.Parts)

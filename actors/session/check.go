@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -53,7 +54,7 @@ func (s *State) checkMemory() error {
 		}
 	}
 	if s.Host != nil {
-		if bad := hostFault(s.Host); bad != nil || s.Host.Status == "none" {
+		if bad := cmp.Or(s.Host.limits(), hostFault(s.Host)); bad != nil || s.Host.Status == "none" {
 			return fmt.Errorf("the host session is %+v", *s.Host)
 		}
 	}
@@ -139,11 +140,8 @@ func (s *State) checkItems() error {
 func (s *State) checkRuns() error {
 	if s.Config != nil {
 		st := s.stack()
-		bad := s.configFault(&st, &s.Config.Run, s.Config.Workspace, false)
-		if bad == nil {
-			bad = queueMaxFault(s.Config.QueueMax)
-		}
-		if bad != nil {
+		of := SessionConfigured{RunConfig: s.Config.Run, QueueMax: s.Config.QueueMax}
+		if bad := cmp.Or(of.limits(), s.configFault(&st, &s.Config.Run, s.Config.Workspace, false)); bad != nil {
 			return fmt.Errorf("the session's config: %s: %s", bad.code, bad.detail)
 		}
 	}
@@ -467,7 +465,8 @@ func (s *State) mayKeepArguments() bool {
 
 // checkSteps checks what the run keeps for its steps.
 func (r *Run) checkSteps() error {
-	if bad := rolesFault(r.Roles); bad != nil {
+	of := RunRequested{Config: &r.Config, Roles: r.Roles}
+	if bad := of.limits(); bad != nil {
 		return fmt.Errorf("%s", bad.detail)
 	}
 	if len(r.Calls) > StepCallsMax || len(r.Used) > planner.ToolsMax || !slices.IsSorted(r.Used) {

@@ -33,10 +33,6 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return refuse(RejectMissingModel, "config.model: is missing")
 	case c.Provider != "" && !planner.IsName(c.Provider):
 		return refuse(RejectInvalidData, "config.provider: is a subject token: 1 to 64 of A-Za-z0-9_-")
-	case len(c.Model) > NameBytesMax, len(c.Profile) > NameBytesMax, len(c.ToolChoice) > NameBytesMax:
-		return refuse(RejectLimitExceeded, "config: model, profile and tool_choice are at most "+strconv.Itoa(NameBytesMax)+" bytes")
-	case len(c.System) > SystemBytesMax:
-		return refuse(RejectLimitExceeded, "config.system: at most "+strconv.Itoa(SystemBytesMax)+" bytes")
 	case len(c.Params) > ParamsBytesMax:
 		return refuse(RejectLimitExceeded, "config.params: at most "+strconv.Itoa(ParamsBytesMax)+" bytes")
 	case len(c.Params) > 0 && !codec.IsMap(c.Params):
@@ -47,19 +43,13 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return refuse(RejectInvalidData, "config.response_format: "+noBinary)
 	case len(c.ResponseFormat) > FormatBytesMax:
 		return refuse(RejectLimitExceeded, "config.response_format: at most "+strconv.Itoa(FormatBytesMax)+" bytes")
-	case c.TurnsMax < 0 || c.TurnsMax > TurnsMax:
-		return refuse(RejectInvalidData, "config.turns_max: 1 to "+strconv.Itoa(TurnsMax)+", or absent")
-	case c.CacheTTL != "" && c.CacheTTL != CacheTTLShort && c.CacheTTL != CacheTTLLong && c.CacheTTL != CacheTTLOff:
-		return refuse(RejectInvalidData, "config.cache_ttl: 5m, 1h or off, not "+quoted(c.CacheTTL))
-	case c.ToolsMode != "" && c.ToolsMode != ToolsExact && c.ToolsMode != ToolsMasked:
-		return refuse(RejectInvalidData, "config.tools_mode: exact or masked, not "+quoted(c.ToolsMode))
 	case c.Profile != "" && !reg.HasProfile(c.Profile):
 		return refuse(RejectUnknownProfile, "config.profile: the registry has no profile "+quoted(c.Profile))
 	}
 	if fault := formatFault(c.ResponseFormat); fault != "" {
 		return refuse(RejectInvalidData, "config.response_format"+fault)
 	}
-	return cmp.Or(runFault(c), configToolsFault(reg, c))
+	return configToolsFault(reg, c)
 }
 
 // configToolsFault checks everything in c that names tools.
@@ -88,8 +78,6 @@ func refsFault(reg *planner.Registry, c *RunConfig) *refusal {
 		return nil
 	case c.ActiveTools != nil:
 		return refuse(RejectInvalidData, "config: active_tools or tool_refs, not both")
-	case len(*c.ToolRefs) > NamesMax:
-		return refuse(RejectLimitExceeded, "config.tool_refs: at most "+strconv.Itoa(NamesMax)+" names")
 	}
 	for i, ref := range *c.ToolRefs {
 		if _, ok := reg.LookupRef(ref); !ok {
@@ -100,16 +88,8 @@ func refsFault(reg *planner.Registry, c *RunConfig) *refusal {
 }
 
 func hookFault(h *StepHook) *refusal {
-	switch {
-	case h == nil:
-		return nil
-	case !planner.IsName(h.Hook):
+	if h != nil && !planner.IsName(h.Hook) {
 		return refuse(RejectInvalidData, "config.step_hook.hook: is a subject token: 1 to 64 of A-Za-z0-9_-")
-	case h.DeadlineMS != 0 && (h.DeadlineMS < DeadlineMinMS || h.DeadlineMS > DeadlineMaxMS):
-		return refuse(RejectInvalidData, "config.step_hook.deadline_ms: "+strconv.Itoa(DeadlineMinMS)+" to "+strconv.Itoa(DeadlineMaxMS)+
-			", not "+strconv.FormatInt(h.DeadlineMS, 10))
-	case h.Fallback != "" && h.Fallback != FallbackRules && h.Fallback != FallbackFail:
-		return refuse(RejectInvalidData, "config.step_hook.fallback: rules or fail, not "+quoted(h.Fallback))
 	}
 	return nil
 }
@@ -145,19 +125,12 @@ func (s *State) sessionConfigured(data codec.Raw) *refusal {
 		return bad
 	}
 	st := s.stack()
-	if bad := cmp.Or(s.configFault(&st, &config.Run, config.Workspace, false), queueMaxFault(config.QueueMax)); bad != nil {
+	if bad := s.configFault(&st, &config.Run, config.Workspace, false); bad != nil {
 		return bad
 	}
 	s.Config = config
 	if s.Spaces != nil {
 		s.dropContent()
-	}
-	return nil
-}
-
-func queueMaxFault(n int) *refusal {
-	if n < 0 || n > QueueMax {
-		return refuse(RejectInvalidData, "queue_max: 1 to "+strconv.Itoa(QueueMax)+", or absent")
 	}
 	return nil
 }
@@ -172,96 +145,6 @@ func decodeSessionConfig(data codec.Raw) (*SessionConfig, *refusal) {
 		return nil, bad
 	}
 	return &SessionConfig{QueueMax: b.QueueMax, Run: b.RunConfig}, nil
-}
-
-// runFault checks the parts of a config that decide how a run ends.
-func runFault(c *RunConfig) *refusal {
-	if c.Completion != "" && c.Completion != CompletionText && c.Completion != CompletionExplicit {
-		return refuse(RejectInvalidData, "config.completion: text or explicit, not "+quoted(c.Completion))
-	}
-	if bad := cmp.Or(deadlinesFault(c.DeadlinesMS), budgetFault("config.budget", c.Budget)); bad != nil {
-		return bad
-	}
-	return cmp.Or(pricesFault(c.Prices), retryFault(c.Retry))
-}
-
-func pricesFault(p *Prices) *refusal {
-	if p == nil {
-		return nil
-	}
-	if len(p.Models) > ModelPricesMax {
-		return refuse(RejectLimitExceeded, "config.prices.models: at most "+strconv.Itoa(ModelPricesMax))
-	}
-	bad := func(path string, prices ...int64) *refusal {
-		if slices.Min(prices) < 0 || slices.Max(prices) > PriceMax {
-			return refuse(RejectInvalidData, path+": 0 to "+strconv.FormatInt(PriceMax, 10)+" micro-units for a million tokens")
-		}
-		return nil
-	}
-	for i := range p.Models {
-		m, path := &p.Models[i], "config.prices.models["+strconv.Itoa(i)+"]"
-		if m.Model == "" || len(m.Model) > NameBytesMax {
-			return refuse(RejectInvalidData, path+".model: 1 to "+strconv.Itoa(NameBytesMax)+" bytes")
-		}
-		if bad := bad(path, m.CacheRead, m.CacheWrite, m.Input, m.Output); bad != nil {
-			return bad
-		}
-	}
-	return bad("config.prices", p.CacheRead, p.CacheWrite, p.Input, p.Output)
-}
-
-// deadlinesFault checks that every deadline given is within its bounds.
-func deadlinesFault(d *DeadlinesMS) *refusal {
-	if d == nil {
-		return nil
-	}
-	for _, of := range []struct {
-		field   string
-		ms, max int64
-	}{{"approval", d.Approval, LongMaxMS}, {"call", d.Call, DeadlineMaxMS}, {"run", d.Run, LongMaxMS}, {"turn", d.Turn, DeadlineMaxMS}} {
-		if of.ms != 0 && (of.ms < DeadlineMinMS || of.ms > of.max) {
-			return refuse(RejectInvalidData, "config.deadlines_ms."+of.field+": "+strconv.Itoa(DeadlineMinMS)+" to "+
-				strconv.FormatInt(of.max, 10)+", not "+strconv.FormatInt(of.ms, 10))
-		}
-	}
-	return nil
-}
-
-func budgetFault(path string, b *Budget) *refusal {
-	if b == nil {
-		return nil
-	}
-	for _, of := range []struct {
-		field   string
-		n, most int64
-	}{{"cost", b.Cost, CostMax}, {"session_cost", b.SessionCost, CostMax}, {"session_tokens", b.SessionTokens, TokensMax}, {"tokens", b.Tokens, TokensMax}} {
-		if of.n < 0 || of.n > of.most {
-			return refuse(RejectInvalidData, path+"."+of.field+": 1 to "+strconv.FormatInt(of.most, 10)+", or absent")
-		}
-	}
-	if b.OnBreach != "" && b.OnBreach != BreachPause && b.OnBreach != BreachFail {
-		return refuse(RejectInvalidData, path+".on_breach: pause or fail, not "+quoted(b.OnBreach))
-	}
-	return nil
-}
-
-func retryFault(r *Retry) *refusal {
-	switch {
-	case r == nil:
-		return nil
-	case r.Attempts < 2 || r.Attempts > AttemptsMax:
-		return refuse(RejectInvalidData, "config.retry.attempts: 2 to "+strconv.Itoa(AttemptsMax)+", the first included")
-	case r.BackoffMS < 0 || r.BackoffMS > DeadlineMaxMS || r.BackoffMaxMS < 0 || r.BackoffMaxMS > DeadlineMaxMS:
-		return refuse(RejectInvalidData, "config.retry: backoff_ms and backoff_max_ms are 1 to "+strconv.Itoa(DeadlineMaxMS)+", or absent")
-	case len(r.Codes) > RetryCodesMax:
-		return refuse(RejectLimitExceeded, "config.retry.codes: at most "+strconv.Itoa(RetryCodesMax))
-	}
-	for i, code := range r.Codes {
-		if code == "" || len(code) > CodeBytesMax {
-			return refuse(RejectInvalidData, "config.retry.codes["+strconv.Itoa(i)+"]: 1 to "+strconv.Itoa(CodeBytesMax)+" bytes")
-		}
-	}
-	return nil
 }
 
 // RunConfig is how a run behaves. A run uses its own config, else the session's, else

@@ -51,7 +51,7 @@ type Envelope struct {
 	// session rejects the ids of the last 128 events that it accepted.
 	ID string `msgpack:"id,omitempty" lim:"..IDBytesMax"`
 	// What happened; one of the types below.
-	Type string `msgpack:"type" lim:"enum=Type"`
+	Type string `msgpack:"type" lim:"any"`
 	// Version of the protocol; 1 if absent.
 	V int `msgpack:"v,omitempty" lim:"=1"`
 }
@@ -117,7 +117,7 @@ type Content struct {
 	// Of the blob, in bytes. Like `media_type` and `name`, only with a blob.
 	Size int64 `json:"size,omitempty" msgpack:"size,omitempty" lim:"0..NumberMax"`
 	// Text.
-	Text string `json:"text,omitempty" msgpack:"text,omitempty" lim:"..TextBytesMax"`
+	Text string `json:"text,omitempty" msgpack:"text,omitempty" lim:"..TextBytesMax" hint:"store it as a blob"`
 }
 
 // RunRequested requests a run.

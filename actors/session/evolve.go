@@ -365,15 +365,6 @@ func EventTypes() []string {
 	return names
 }
 
-// DoorsOf returns the doors through which an event may be published: none if no event
-// has this name.
-func DoorsOf(name string) []Door {
-	if of := eventTypeOf(name); of != nil {
-		return slices.Clone(of.doors)
-	}
-	return nil
-}
-
 // isReserved reports whether a later release will have events of this type.
 func isReserved(typ string) bool {
 	return typ == "SessionUpgraded"
@@ -401,14 +392,8 @@ func open(e Event) (Envelope, *refusal) {
 		return env, refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
 	case !slices.Contains(of.doors, e.Door):
 		return env, refuse(RejectWrongDoor, env.Type+" is not said through the door "+string(e.Door))
-	case len(env.ID) > IDBytesMax:
-		return env, refuse(RejectInvalidData, "id: at most "+strconv.Itoa(IDBytesMax)+" bytes")
-	case env.At < 0 || env.At > NumberMax:
-		return env, refuse(RejectInvalidData, "at: "+numberRange)
-	case len(env.By) > ByBytesMax:
-		return env, refuse(RejectInvalidData, "by: at most "+strconv.Itoa(ByBytesMax)+" bytes")
 	}
-	return env, nil
+	return env, env.limits()
 }
 
 // eventFold folds the data of an event that came through a door.
@@ -448,6 +433,9 @@ func decodeBody(data codec.Raw, b any) *refusal {
 	}
 	if err := codec.Decode(data, b); err != nil {
 		return refuse(RejectInvalidData, "data: "+err.Error())
+	}
+	if of, ok := b.(interface{ limits() *refusal }); ok {
+		return of.limits()
 	}
 	return nil
 }

@@ -80,14 +80,10 @@ func (f *grantFault) Error() string { return f.field + ": " + f.detail }
 func (g *Grant) fault() *grantFault {
 	name, wildcard := strings.CutSuffix(g.Space, "*")
 	switch {
-	case g.Kind != "" && g.Kind != space.Workspace && g.Kind != space.Pack:
-		return &grantFault{"kind", "workspace or pack, not " + quoted(string(g.Kind))}
 	case wildcard && name != "" && !planner.IsName(name), !wildcard && !space.IsSpaceName(name, g.kind()):
 		return &grantFault{"space", "is a name of 1 to 64 of A-Za-z0-9_-, of a pack 1 to 56, with a * at the end for all that begin so; refold, host and none name no space"}
 	case g.Target != "" && !planner.IsName(g.Target):
 		return &grantFault{"target", "is a subject token: 1 to 64 of A-Za-z0-9_-"}
-	case g.RunMS != 0 && (g.RunMS < SyncRunMinMS || g.RunMS > SyncRunMaxMS):
-		return &grantFault{"run_ms", fmt.Sprintf("%d to %d, or absent", SyncRunMinMS, SyncRunMaxMS)}
 	case g.Version != "" && !isSelector(g.Version):
 		return &grantFault{"version", "1, 1.4 or 1.4.2, not " + quoted(g.Version)}
 	case wildcard && len(g.Manifest) > 0:
@@ -115,8 +111,6 @@ func (g *Grant) packFault(wildcard bool) *grantFault {
 		return &grantFault{"digests", "a pack is trusted by digests, keys or the manifest itself: give one"}
 	case wildcard && len(g.Keys) == 0:
 		return &grantFault{"keys", "a grant with a * trusts packs by keys: give one"}
-	case len(g.Targets) > GrantTargetsMax:
-		return &grantFault{"targets", fmt.Sprintf("at most %d", GrantTargetsMax)}
 	}
 	for i, target := range g.Targets {
 		if !planner.IsName(target) || slices.Contains(g.Targets[:i], target) {
@@ -124,8 +118,8 @@ func (g *Grant) packFault(wildcard bool) *grantFault {
 		}
 	}
 	for i, who := range g.Attach {
-		if who != AttachOperator && who != AttachModel || slices.Contains(g.Attach[:i], who) {
-			return &grantFault{fmt.Sprintf("attach[%d]", i), "operator or model, each once, not " + quoted(who)}
+		if slices.Contains(g.Attach[:i], who) {
+			return &grantFault{fmt.Sprintf("attach[%d]", i), who + " is listed before"}
 		}
 	}
 	for i, may := range g.May {
@@ -162,12 +156,6 @@ func (g *Grant) binds(name, version, target string) bool {
 }
 
 func (g *Grant) listsFault() *grantFault {
-	if len(g.Digests) > GrantDigestsMax {
-		return &grantFault{"digests", fmt.Sprintf("at most %d", GrantDigestsMax)}
-	}
-	if len(g.Keys) > GrantKeysMax {
-		return &grantFault{"keys", fmt.Sprintf("at most %d", GrantKeysMax)}
-	}
 	for i, text := range g.Digests {
 		if _, err := codec.ParseHash(text); err != nil {
 			return &grantFault{fmt.Sprintf("digests[%d]", i), "is 64 lower-case hex digits"}
@@ -179,16 +167,13 @@ func (g *Grant) listsFault() *grantFault {
 		}
 	}
 	for i, may := range g.May {
-		if !slices.Contains([]string{MayPrompt, MaySkills, MayResponseFormat, MayParams, MayRewords}, may) {
-			return &grantFault{fmt.Sprintf("may[%d]", i), "prompt, skills, response_format, params or rewords, not " + quoted(may)}
-		}
 		if slices.Contains(g.May[:i], may) {
 			return &grantFault{fmt.Sprintf("may[%d]", i), quoted(may) + " is listed before"}
 		}
 	}
 	for i, source := range g.Sources {
-		if !isSource(source) || slices.Contains(g.Sources[:i], source) {
-			return &grantFault{fmt.Sprintf("sources[%d]", i), "factory, package or module, each once, not " + quoted(source)}
+		if slices.Contains(g.Sources[:i], source) {
+			return &grantFault{fmt.Sprintf("sources[%d]", i), source + " is listed before"}
 		}
 	}
 	return nil
@@ -200,10 +185,6 @@ const (
 	SourcePackage = "package" // a version in REFOLD_PACKS
 	SourceModule  = "module"  // a folder or a bucket
 )
-
-func isSource(source string) bool {
-	return source == SourceFactory || source == SourcePackage || source == SourceModule
-}
 
 // isSelector reports whether text selects versions.
 func isSelector(text string) bool {

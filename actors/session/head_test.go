@@ -44,11 +44,11 @@ func TestLargeEvents(t *testing.T) {
 		want   error
 		detail string
 	}{
-		"300 KiB of inline text": {input(map[string]any{"text": strings.Repeat("x", 300<<10)}), session.RejectLimitExceeded, "input.text: 307200 bytes, inline text is at most 262144: store it as a blob"},
+		"300 KiB of inline text": {input(map[string]any{"text": strings.Repeat("x", 300<<10)}), session.RejectLimitExceeded, "input.text: at most 262144 bytes: store it as a blob"},
 		"256 KiB":                {input(map[string]any{"text": strings.Repeat("x", session.TextBytesMax)}), nil, ""},
 		"an event over 768 KiB":  {input(map[string]any{"text": strings.Repeat("x", session.EventBytesMax)}), session.RejectLimitExceeded, "an event is at most 786432 bytes, this one has "},
 		"64 parts":               {input(map[string]any{"parts": manyParts[1:]}), nil, ""},
-		"65 parts":               {input(map[string]any{"parts": manyParts}), session.RejectLimitExceeded, "input.parts: at most 64 in all"},
+		"65 parts":               {input(map[string]any{"parts": manyParts}), session.RejectLimitExceeded, "input.parts: at most 64"},
 		"64 large parts":         {input(map[string]any{"parts": largeParts[1:]}), nil, ""},
 		"65 large parts":         {input(map[string]any{"parts": largeParts}), session.RejectLimitExceeded, "input.parts: at most 64 in all"},
 		"65 large ones inside":   {input(map[string]any{"parts": []any{map[string]any{"parts": largeParts[1:]}}}), session.RejectLimitExceeded, "input.parts: at most 64 in all"},

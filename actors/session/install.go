@@ -53,7 +53,7 @@ type Policy struct {
 	// Fields of a RunConfig, and roles, that a request through the door in may have.
 	// Absent: active_tools, completion, disable, model, params, provider, system,
 	// turns_max. Empty: none.
-	Ingress []string `msgpack:"ingress,omitempty" lim:"item=enum=active_tools|budget|cache_ttl|completion|deadlines_ms|disable|enable|force|model|params|prices|profile|prompt_pack|prompt_refs|provider|response_format|retry|roles|skills|step_hook|steps|system|tool_catalog|tool_choice|tool_refs|tools_mode|turns_max|workspace"`
+	Ingress []string `msgpack:"ingress,omitempty" lim:"item=fields=RunConfig"`
 	// Effect of active_tools, tool_refs and enable in a client's config: narrow selects
 	// among the tools that the operator's config offers, replace takes the place of the
 	// operator's lists. narrow if absent.
@@ -110,6 +110,9 @@ func ParseInstall(payload []byte) (*Install, error) {
 	var rec InstallRecord
 	if err := codec.Decode(canonical, &rec); err != nil {
 		return nil, fmt.Errorf("install record: %w", err)
+	}
+	if bad := rec.limits(); bad != nil {
+		return nil, fmt.Errorf("install record: %s", bad.detail)
 	}
 	if rec.V != Version {
 		return nil, fmt.Errorf("install record: v is %d, this release reads %d", rec.V, Version)

@@ -238,8 +238,6 @@ func (s *State) toolOverridesSet(b *ToolOverridesSet) *refusal {
 		if len(o.Disable)+len(o.Enable)+len(o.Force) == 0 {
 			s.Overrides = nil
 		}
-	default:
-		return refuse(RejectInvalidData, "scope: session or run, not "+quoted(b.Scope))
 	}
 	s.toolsMoved = true
 	return nil
@@ -299,9 +297,6 @@ func (o *Overrides) lists() []list {
 // names of one tool.
 func listsFault(reg *planner.Registry, path string, lists []list) *refusal {
 	for _, l := range lists {
-		if len(l.names) > NamesMax {
-			return refuse(RejectLimitExceeded, path+l.field+": at most "+strconv.Itoa(NamesMax)+" names")
-		}
 		var before []planner.ToolIndex
 		for i, name := range l.names {
 			tool, ok := reg.Lookup(name)

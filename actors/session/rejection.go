@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -82,6 +83,49 @@ type refusal struct {
 func refuse(code Rejection, detail string) *refusal {
 	return &refusal{code: code, detail: clip(detail, DetailBytesMax)}
 }
+
+// in returns the refusal of a value in which a part is refused: outer is its name.
+func (r *refusal) in(outer string) *refusal { return refuse(r.code, outer+"."+r.detail) }
+
+// The refusals of values that a tag lim does not allow; see limits_gen.go.
+
+func tooLong(field string, most int, hint ...string) *refusal {
+	return refuse(RejectLimitExceeded, strings.Join(append([]string{field, "at most " + strconv.Itoa(most) + " bytes"}, hint...), ": "))
+}
+
+func tooShort(field string, least int) *refusal {
+	if least == 1 {
+		return refuse(RejectInvalidData, field+": is empty")
+	}
+	return refuse(RejectInvalidData, field+": at least "+strconv.Itoa(least)+" bytes")
+}
+
+func tooMany(field string, most int) *refusal {
+	return refuse(RejectLimitExceeded, field+": at most "+strconv.Itoa(most))
+}
+
+func tooFew(field string, least int) *refusal {
+	if least == 1 {
+		return refuse(RejectInvalidData, field+": is empty")
+	}
+	return refuse(RejectInvalidData, field+": at least "+strconv.Itoa(least))
+}
+
+func outside(field string, got, low, high int64) *refusal {
+	return refuse(RejectInvalidData, field+": "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10)+", not "+strconv.FormatInt(got, 10))
+}
+
+func noValue(field, got string, values ...string) *refusal {
+	last := len(values) - 1
+	if len(values) > 10 {
+		return refuse(RejectInvalidData, field+": there is no "+quoted(got))
+	}
+	return refuse(RejectInvalidData, field+": "+strings.Join(values[:last], ", ")+" or "+values[last]+", not "+quoted(got))
+}
+
+func isOneOf(text string, values ...string) bool { return slices.Contains(values, text) }
+
+func itemOf(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 // clip cuts text to at most n bytes without splitting a character. Cut text is
 // copied, so that a state does not keep all of a large text alive.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"iter"
 	"slices"
 	"strconv"
@@ -143,17 +142,6 @@ func (s *State) submission(name string) (int, bool) {
 
 // requestFault checks the request by itself, except for its input.
 func (s *State) requestFault(door Door, b *RunRequested) *refusal {
-	if len(b.Submission) > IDBytesMax {
-		return refuse(RejectInvalidData, "submission: at most "+strconv.Itoa(IDBytesMax)+" bytes")
-	}
-	switch b.WhenBusy {
-	case "", BusyQueue, BusySteer, BusyInterrupt, BusyReject:
-	default:
-		return refuse(RejectInvalidData, "when_busy: queue, steer, interrupt or reject, not "+quoted(b.WhenBusy))
-	}
-	if bad := rolesFault(b.Roles); bad != nil {
-		return bad
-	}
 	if door != DoorIn {
 		return nil
 	}
@@ -162,18 +150,6 @@ func (s *State) requestFault(door Door, b *RunRequested) *refusal {
 	}
 	if b.Config != nil {
 		return s.install.ingressFault(b.Config)
-	}
-	return nil
-}
-
-func rolesFault(roles []string) *refusal {
-	if len(roles) > RolesMax {
-		return refuse(RejectLimitExceeded, "roles: at most "+strconv.Itoa(RolesMax))
-	}
-	for i, role := range roles {
-		if role == "" || len(role) > RoleBytesMax {
-			return refuse(RejectInvalidData, "roles["+strconv.Itoa(i)+"]: 1 to "+strconv.Itoa(RoleBytesMax)+" bytes")
-		}
 	}
 	return nil
 }
@@ -508,18 +484,8 @@ func illegal(what string, from Lifecycle) *refusal {
 	return refuse(RejectIllegalTransition, "a run that is "+string(from)+" takes no "+what)
 }
 
-func controlFault(reason string) *refusal {
-	if len(reason) > DetailBytesMax {
-		return refuse(RejectLimitExceeded, "reason: at most "+strconv.Itoa(DetailBytesMax)+" bytes")
-	}
-	return nil
-}
-
 // runCancelRequested ends the active run at once, or removes a queued one.
 func (s *State) runCancelRequested(b *RunControl) *refusal {
-	if bad := controlFault(b.Reason); bad != nil {
-		return bad
-	}
 	at, bad := s.addressed(b.Run)
 	if bad != nil {
 		return bad
@@ -540,7 +506,7 @@ func (s *State) runCancelRequested(b *RunControl) *refusal {
 // runInterruptRequested lets open effects settle, opens no new ones, and then ends
 // the run.
 func (s *State) runInterruptRequested(b *RunControl) *refusal {
-	if bad := cmp.Or(controlFault(b.Reason), s.activeOnly(b.Run, "interrupt")); bad != nil {
+	if bad := s.activeOnly(b.Run, "interrupt"); bad != nil {
 		return bad
 	}
 	s.interrupt()
@@ -639,7 +605,7 @@ func (s *State) stopCalls() {
 // runPauseRequested opens no new effects until the run is resumed. Open effects may
 // settle.
 func (s *State) runPauseRequested(b *RunControl) *refusal {
-	if bad := cmp.Or(controlFault(b.Reason), s.activeOnly(b.Run, "pause")); bad != nil {
+	if bad := s.activeOnly(b.Run, "pause"); bad != nil {
 		return bad
 	}
 	if from := s.Run.Lifecycle; from == Paused || from == Interrupting {
@@ -660,7 +626,7 @@ func (s *State) runResumeRequested(door Door, data codec.Raw) *refusal {
 	if bad := decodeBody(data, &b); bad != nil {
 		return bad
 	}
-	if bad := cmp.Or(controlFault(b.Reason), s.activeOnly(b.Run, "resume")); bad != nil {
+	if bad := s.activeOnly(b.Run, "resume"); bad != nil {
 		return bad
 	}
 	run := s.Run
@@ -735,9 +701,6 @@ func (s *State) runFailed(b *RunEnded) *refusal { return s.runEnded(TypeRunFaile
 
 // runEnded ends a run whose config has completion explicit.
 func (s *State) runEnded(typ string, b *RunEnded) *refusal {
-	if len(b.Code) > CodeBytesMax || len(b.Detail) > DetailBytesMax {
-		return refuse(RejectLimitExceeded, "code is at most "+strconv.Itoa(CodeBytesMax)+" bytes, detail "+strconv.Itoa(DetailBytesMax))
-	}
 	if bad := s.activeOnly(b.Run, typ); bad != nil {
 		return bad
 	}

@@ -62,9 +62,6 @@ func (st *stack) promptSize(c *RunConfig) (size space.Size) {
 // skillsFault checks, under a stack, a config's skills and the size of what it
 // shows before the transcript.
 func (st *stack) skillsFault(c *RunConfig) *refusal {
-	if len(c.Skills) > SkillsActiveMax {
-		return refuse(RejectLimitExceeded, "config.skills: at most "+strconv.Itoa(SkillsActiveMax))
-	}
 	for i, name := range c.Skills {
 		path := "config.skills[" + strconv.Itoa(i) + "]: "
 		if slices.Contains(c.Skills[:i], name) {

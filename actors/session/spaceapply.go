@@ -14,9 +14,6 @@ import (
 // pending space, of which nothing newer is staged, is moved to an earlier boundary.
 func (s *State) workspaceApplyRequested(b *WorkspaceApplyRequested) *refusal {
 	mode := cmp.Or(b.Mode, ModeNextRun)
-	if !isMode(mode) {
-		return modeFault("mode", mode)
-	}
 	if bad := choiceFault(b.PromptPack, b.ToolCatalog); bad != nil {
 		return bad
 	}

@@ -13,10 +13,7 @@ func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
 	if s.Spaces == nil || !s.holdsSpace(b.Workspace) {
 		return refuse(RejectUnknownSpace, "workspace: the session has nothing of "+quoted(b.Workspace))
 	}
-	switch kind := s.kindOf(b.Workspace); {
-	case b.Kind != "" && b.Kind != space.Workspace && b.Kind != space.Pack:
-		return kindFault(b.Kind)
-	case b.Kind != "" && kind != b.Kind:
+	if kind := s.kindOf(b.Workspace); b.Kind != "" && kind != b.Kind {
 		return otherKind(b.Workspace, kind, b.Kind)
 	}
 	is := func(p *SpacePin) bool { return p.Space == b.Workspace }

@@ -90,43 +90,29 @@ func (b *syncSettlement) output() *Content {
 func (b *syncSettlement) fault(typ string) *refusal {
 	switch typ {
 	case TypeWorkspaceSyncFailed:
-		if len(b.failed.Problems) > space.ProblemsMax {
-			return refuse(RejectLimitExceeded, "problems: at most "+strconv.Itoa(space.ProblemsMax))
-		}
-		if b.failed.Error.Code == "" {
-			return refuse(RejectInvalidData, "error.code: is missing")
-		}
 		for i := range b.failed.Problems {
 			if p := &b.failed.Problems[i]; !p.Code.Known() || p.Line < 0 || p.Line > NumberMax || len(p.Detail) > DetailBytesMax || len(p.File) > space.PathBytesMax || len(p.Path) > space.ProblemPathBytesMax {
 				return refuse(RejectInvalidData, "problems["+strconv.Itoa(i)+"]: has no such code, or is too long")
 			}
 		}
-		return faultFault(&b.failed.Error)
+		return nil
 	case TypeWorkspaceSnapshotReady:
 		r := &b.ready
 		if !codec.IsMap(r.Manifest) || codec.HasBinary(r.Manifest) {
 			return refuse(RejectInvalidData, "manifest: is an object")
 		}
-		if len(r.Revision) > RevisionBytesMax {
-			return refuse(RejectLimitExceeded, "revision: at most "+strconv.Itoa(RevisionBytesMax)+" bytes")
-		}
-		return readerFault(r.Source, r.Lacks, r.Signature, r.Output)
+		return readerFault(r.Signature, r.Output)
 	}
 	u := &b.unchanged
-	return readerFault(u.Source, u.Lacks, u.Signature, u.Output)
+	return readerFault(u.Signature, u.Output)
 }
 
 // readerFault checks the other fields that a reader sends with a manifest.
-func readerFault(source string, lacks []string, by *Signature, output *Content) *refusal {
+func readerFault(by *Signature, output *Content) *refusal {
 	if bad := contentFault("output", output, true); bad != nil {
 		return bad
 	}
-	switch {
-	case source != "" && !isSource(source):
-		return refuse(RejectInvalidData, "source: factory, package or module, not "+quoted(source))
-	case len(lacks) > LacksMax:
-		return refuse(RejectLimitExceeded, "lacks: at most "+strconv.Itoa(LacksMax))
-	case by != nil && (len(by.Key) > NameBytesMax || len(by.Sig) > NameBytesMax):
+	if by != nil && (len(by.Key) > NameBytesMax || len(by.Sig) > NameBytesMax) {
 		return refuse(RejectInvalidData, "signature: is none")
 	}
 	return nil

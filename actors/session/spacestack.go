@@ -2,7 +2,6 @@ package session
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -282,9 +281,6 @@ func (st *stack) namesFault(c *RunConfig) *refusal {
 	}
 	if c.ToolCatalog != "" && c.ToolCatalog != space.None && (w == nil || w.manifest.Catalog(c.ToolCatalog) == nil) {
 		return refuse(RejectWorkspaceInvalid, "config.tool_catalog: "+w.lacks("catalog", c.ToolCatalog))
-	}
-	if c.PromptRefs != nil && len(*c.PromptRefs) > space.PartsMax {
-		return refuse(RejectLimitExceeded, "config.prompt_refs: at most "+strconv.Itoa(space.PartsMax))
 	}
 	return st.skillsFault(c)
 }

@@ -73,12 +73,6 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 	switch {
 	case !space.IsSpaceName(b.Workspace, space.Workspace):
 		return refuse(RejectInvalidData, "workspace: is the name of a space, not "+quoted(b.Workspace))
-	case b.Kind != "" && b.Kind != space.Workspace && b.Kind != space.Pack:
-		return kindFault(b.Kind)
-	case len(b.Version) > space.VersionBytesMax:
-		return refuse(RejectInvalidData, "version: at most "+strconv.Itoa(space.VersionBytesMax)+" bytes")
-	case b.Apply != "" && !isMode(b.Apply):
-		return modeFault("apply", b.Apply)
 	case b.Apply == "" && (b.PromptPack != "" || b.ToolCatalog != ""):
 		return refuse(RejectInvalidData, "prompt_pack and tool_catalog are chosen with apply")
 	case b.Dry && (b.Apply != "" || b.Grant != nil || len(b.Only) > 0):
@@ -88,8 +82,8 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 		return bad
 	}
 	for i, part := range b.Only {
-		if part != OnlyPrompts && part != OnlyTools && part != OnlyContext && part != OnlySkills || slices.Contains(b.Only[:i], part) {
-			return refuse(RejectInvalidData, "only["+strconv.Itoa(i)+"]: prompts, tools, context or skills, each once, not "+quoted(part))
+		if slices.Contains(b.Only[:i], part) {
+			return refuse(RejectInvalidData, "only["+strconv.Itoa(i)+"]: "+part+" is listed before")
 		}
 	}
 	if b.Grant == nil {
@@ -121,10 +115,6 @@ func isMode(mode string) bool {
 	return mode == ModeNextRun || mode == ModeNextStep || mode == ModeImmediate
 }
 
-func modeFault(field, mode string) *refusal {
-	return refuse(RejectInvalidData, field+": "+ModeNextRun+", "+ModeNextStep+" or "+ModeImmediate+", not "+quoted(mode))
-}
-
 func unknownSpace(name string) *refusal {
 	return refuse(RejectUnknownSpace, "workspace: no grant is about "+quoted(name)+": bring one, or add it to the install record")
 }
@@ -132,10 +122,6 @@ func unknownSpace(name string) *refusal {
 // otherKind refuses a request that names another kind than the space has.
 func otherKind(name string, is, asked space.Kind) *refusal {
 	return refuse(RejectInvalidData, "kind: "+quoted(name)+" is a "+string(is)+", not a "+string(asked))
-}
-
-func kindFault(kind space.Kind) *refusal {
-	return refuse(RejectInvalidData, "kind: workspace or pack, not "+quoted(string(kind)))
 }
 
 // isLook reports whether a sync is an operator's dry one: it changes nothing, so any

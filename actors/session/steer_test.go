@@ -133,7 +133,7 @@ func TestLargeApprovals(t *testing.T) {
 		}
 	}
 	edit := w.decision("r1t1c1", "approve")
-	w.refused(session.RejectInvalidData, session.DoorApprove, session.TypeApprovalDecided, merged(edit, map[string]any{"arguments": `{"a":"` + strings.Repeat("x", 256<<10) + `"}`}))
+	w.refused(session.RejectLimitExceeded, session.DoorApprove, session.TypeApprovalDecided, merged(edit, map[string]any{"arguments": `{"a":"` + strings.Repeat("x", 256<<10) + `"}`}))
 	w.must(w.tell(session.DoorApprove, session.TypeApprovalDecided, merged(edit, map[string]any{"arguments": large})))
 	if got := len(w.open("r1t1c1").Payload); got < len(large) || got > session.EffectBytesMax {
 		t.Errorf("the effect has %d bytes", got)
@@ -202,7 +202,7 @@ func TestConfigsOfRuns(t *testing.T) {
 		"codes":                {codes(session.RetryCodesMax-1, "c"), nil},
 		"codes, more":          {codes(session.RetryCodesMax, "c"), session.RejectLimitExceeded},
 		"codes, an empty one":  {codes(1, ""), session.RejectInvalidData},
-		"codes, a long one":    {codes(0, strings.Repeat("c", session.CodeBytesMax+1)), session.RejectInvalidData},
+		"codes, a long one":    {codes(0, strings.Repeat("c", session.CodeBytesMax+1)), session.RejectLimitExceeded},
 		"codes, none":          {retry(map[string]any{"codes": []any{}}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

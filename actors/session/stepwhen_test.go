@@ -38,7 +38,7 @@ func TestRolesComeFromOperators(t *testing.T) {
 	}
 	closed.refused(session.RejectLimitExceeded, session.DoorCtl, session.TypeRunRequested, merged(request, map[string]any{"roles": many}))
 	closed.refused(session.RejectInvalidData, session.DoorCtl, session.TypeRunRequested, merged(request, map[string]any{"roles": []any{""}}))
-	closed.refused(session.RejectInvalidData, session.DoorCtl, session.TypeRunRequested, merged(request, map[string]any{"roles": []any{long("r", session.RoleBytesMax+1)}}))
+	closed.refused(session.RejectLimitExceeded, session.DoorCtl, session.TypeRunRequested, merged(request, map[string]any{"roles": []any{long("r", session.RoleBytesMax+1)}}))
 	for _, field := range []string{"steps", "step_hook", "tool_refs"} {
 		value := map[string]any{"steps": []any{}, "step_hook": map[string]any{"hook": "h"}, "tool_refs": []any{}}[field]
 		data := map[string]any{"input": map[string]any{"text": "x"}, "config": map[string]any{"provider": "p", "model": "m", field: value}}

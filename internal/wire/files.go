@@ -37,6 +37,9 @@ func Files(root string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("%s: %w", protocol, err)
 	}
 	files[protocol] = []byte(tables)
+	if files[checksFile], err = s.checks(); err != nil {
+		return nil, fmt.Errorf("%s: %w", checksFile, err)
+	}
 	for name, doc := range schemas {
 		withoutLinks(doc)
 		files["docs/schemas/"+name+".json"] = print(doc)

@@ -64,7 +64,7 @@ func (s *source) schema(row Row) (node, error) {
 func (s *source) union(doc node, row Row) error {
 	var all []any
 	for _, body := range row.Bodies {
-		of, err := s.schema(eventRow(body))
+		of, err := s.schema(bodyRow(body))
 		if err != nil {
 			return err
 		}

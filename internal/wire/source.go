@@ -26,10 +26,12 @@ type source struct {
 }
 
 type sourcePackage struct {
-	path   string
-	types  map[string]*declaration
-	about  map[string]string // the comments of constants
-	checks *types.Package    // for constants; types of other modules are missing in it
+	path  string
+	types map[string]*declaration
+	about map[string]string // the comments of constants
+
+	variables map[string]ast.Expr // their values
+	checks    *types.Package      // for constants; types of other modules are missing in it
 }
 
 // declaration is a declared type.
@@ -74,7 +76,7 @@ func (s *source) load(importPath string) (*sourcePackage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &sourcePackage{path: importPath, types: map[string]*declaration{}, about: map[string]string{}}
+	p := &sourcePackage{path: importPath, types: map[string]*declaration{}, about: map[string]string{}, variables: map[string]ast.Expr{}}
 	var parsed []*ast.File
 	for _, entry := range entries {
 		name := entry.Name()
@@ -106,6 +108,9 @@ func (p *sourcePackage) declare(file *ast.File) {
 				for _, name := range value.Names {
 					p.about[name.Name] = cmp.Or(oneLine(value.Doc.Text()), oneLine(value.Comment.Text()))
 				}
+			}
+			if value, ok := spec.(*ast.ValueSpec); ok && of.Tok == token.VAR && len(value.Values) == 1 {
+				p.variables[value.Names[0].Name] = value.Values[0]
 			}
 			typ, ok := spec.(*ast.TypeSpec)
 			if !ok {

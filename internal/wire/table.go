@@ -3,8 +3,6 @@ package wire
 import (
 	"cmp"
 	"slices"
-
-	"github.com/refold/refold/actors/session"
 )
 
 const dialect = "https://json-schema.org/draft/2020-12/schema"
@@ -67,13 +65,13 @@ var messages = []Row{
 
 // shared are the events and notices whose Go type has another name than they.
 var shared = map[string]Row{
-	session.TypeRunCancelRequested: {Type: "RunControl", About: "Ends a run at once, the active one or a queued one."},
-	session.TypeRunInterrupt:       {Type: "RunControl", About: "Lets the open effects of the active run settle, opens nothing new, and then ends the run."},
-	session.TypeRunPauseRequested:  {Type: "RunControl", About: "Opens nothing new for the active run until it is resumed."},
-	session.TypeRunCompleted:       {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input."},
-	session.TypeRunFailed:          {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input, as a failure."},
-	session.NoticeRunQueued:        {Type: "RunPlaced", About: "A run waits, since another one is active. Published again when its input is changed."},
-	session.NoticeRunStarted:       {Type: "RunPlaced", About: "A run is active, and its first turn begins."},
+	"RunCancelRequested":    {Type: "RunControl", About: "Ends a run at once, the active one or a queued one."},
+	"RunInterruptRequested": {Type: "RunControl", About: "Lets the open effects of the active run settle, opens nothing new, and then ends the run."},
+	"RunPauseRequested":     {Type: "RunControl", About: "Opens nothing new for the active run until it is resumed."},
+	"RunCompleted":          {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input."},
+	"RunFailed":             {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input, as a failure."},
+	"RunQueued":             {Type: "RunPlaced", About: "A run waits, since another one is active. Published again when its input is changed."},
+	"RunStarted":            {Type: "RunPlaced", About: "A run is active, and its first turn begins."},
 }
 
 // packageDirs are the directories of the packages that tags name.
@@ -87,44 +85,51 @@ var partNames = func() map[string]string {
 			names[row.Type] = row.Name
 		}
 	}
-	names["actors/session.ToolCallSettled"] = session.TypeToolCallSettled
+	names["actors/session.ToolCallSettled"] = "ToolCallSettled"
 	return names
 }()
 
-// Rows returns the table of messages and parts, by name.
+// rows returns the table of messages and parts, by name.
 func (s *source) rows() ([]Row, error) {
+	events, err := s.events()
+	if err != nil {
+		return nil, err
+	}
 	p, err := s.load(module + "/actors/session")
 	if err != nil {
 		return nil, err
 	}
-	notices := p.values("Notice")
-	progress := p.values("Progress")
-	all := slices.Clone(messages)
-	for _, name := range slices.Concat(session.EventTypes(), notices, progress) {
-		all = append(all, eventRow(name))
+	envelope := Row{Name: "Envelope", Type: "actors/session.Envelope"}
+	notice := Row{Name: "Notice", Type: "actors/session.noticeJSON", always: true, rules: []string{
+		`{"allOf": [{"if": {"properties": {"type": {"const": "SessionQuarantined"}}, "required": ["type"]}, "then": {"properties": {"n": false}}, "else": {"required": ["n"]}}]}`,
+	}}
+	progress := Row{
+		Name: "Progress", Type: "actors/session.noticeJSON", always: true, rules: []string{`{"properties": {"n": null}}`},
+		About: "A session's report about the active run, published on refold.progress.<session> and not stored.",
 	}
-	all = append(
-		all,
-		Row{Name: "Envelope", Type: "actors/session.Envelope", Bodies: session.EventTypes()},
-		Row{Name: "Notice", Type: "actors/session.noticeJSON", Bodies: notices, always: true, rules: []string{
-			`{"allOf": [{"if": {"properties": {"type": {"const": "SessionQuarantined"}}, "required": ["type"]}, "then": {"properties": {"n": false}}, "else": {"required": ["n"]}}]}`,
-		}},
-		Row{Name: "Progress", Type: "actors/session.noticeJSON", Bodies: progress, always: true, rules: []string{`{"properties": {"n": null}}`},
-			About: "A session's report about the active run, published on refold.progress.<session> and not stored."},
-	)
+	all := slices.Concat(messages, events)
+	for i := range events {
+		envelope.Bodies = append(envelope.Bodies, events[i].Name)
+	}
+	for _, name := range p.values("Notice") {
+		notice.Bodies = append(notice.Bodies, name)
+		all = append(all, bodyRow(name))
+	}
+	for _, name := range p.values("Progress") {
+		progress.Bodies = append(progress.Bodies, name)
+		all = append(all, bodyRow(name))
+	}
+	all = append(all, envelope, notice, progress)
 	slices.SortFunc(all, func(a, b Row) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
-// eventRow returns the row of an event, a notice or a report of progress.
-func eventRow(name string) Row {
+// bodyRow returns the row of an event, a notice or a report of progress, without doors.
+func bodyRow(name string) Row {
 	row := Row{Name: name, Type: name}
 	if of, ok := shared[name]; ok {
 		row.Type, row.About = of.Type, of.About
 	}
 	row.Type = "actors/session." + row.Type
-	for _, door := range session.DoorsOf(name) {
-		row.Doors = append(row.Doors, string(door))
-	}
 	return row
 }

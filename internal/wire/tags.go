@@ -15,6 +15,7 @@ import (
 //	as=Type      the JSON object is of another type
 //	enum=Prefix  the values of the constants with this prefix
 //	enum=a|b     these values
+//	fields=Type  the names of the fields of a config, and roles
 //	object       an object with any fields
 //	int          of the values of an object: whole numbers
 //	any          any text, although the type has constants; any value of an object's field
@@ -24,13 +25,15 @@ import (
 //	key=…        the same of the keys of an object
 //	value=…      the same of the values of an object; value=@name, value=null: also null
 //
-// The ends of a range are literals or constants.
+// The ends of a range are literals or constants. The tag hint says what to do with a text
+// that is too long.
 type limits struct {
 	low, high string
 	only      string
 	name      string
 	as        string
 	enum      string
+	fields    string
 	object    bool
 	number    bool
 	filled    bool
@@ -76,6 +79,8 @@ func (l *limits) add(word string) (err error) {
 		l.pattern = rest
 	case has && key == "enum":
 		l.enum = rest
+	case has && key == "fields":
+		l.fields = rest
 	case has && key == "as":
 		l.as = rest
 	case has && key == "":

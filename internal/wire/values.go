@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,19 @@ func (g *generator) value(d *declaration, expr ast.Expr, l *limits) (node, error
 	}
 	if l.name != "" {
 		return node{"$ref": g.relative("parts/Names") + "#/$defs/" + l.name}, nil
+	}
+	if l.fields != "" {
+		of, err := g.declared(d.in.short() + "." + l.fields)
+		if err != nil {
+			return nil, err
+		}
+		doc, err := g.object(of)
+		if err != nil {
+			return nil, err
+		}
+		all := append(keys(doc["properties"].(node)), "roles")
+		slices.Sort(all)
+		return node{"type": "string", "enum": anys(all)}, nil
 	}
 	if l.as != "" {
 		as, err := g.declared(strings.TrimPrefix(d.in.path, module+"/") + "." + l.as)
@@ -134,12 +148,16 @@ func (g *generator) list(d *declaration, elem ast.Expr, l *limits) (node, error)
 func (g *generator) dictionary(d *declaration, elem ast.Expr, l *limits) (node, error) {
 	value := node{"type": "object"}
 	if l.key != nil {
-		names, err := g.value(d, &ast.Ident{Name: "string"}, l.key)
-		if err != nil {
-			return nil, err
+		key := maps.Clone(names[l.key.name])
+		if key == nil {
+			var err error
+			if key, err = g.text(d, l.key); err != nil {
+				return nil, err
+			}
 		}
-		delete(names, "type") // a name in JSON is a text
-		value["propertyNames"] = names
+		delete(key, "type") // a name in JSON is a text
+		delete(key, "description")
+		value["propertyNames"] = key
 	}
 	if l.value == nil {
 		return value, g.bound(value, d.in, l, "minProperties", "maxProperties")

@@ -341,7 +341,7 @@ func TestTailEnds(t *testing.T) {
 	all := `  s1  1  SessionOpened .*\n.*  s1  2  RunStarted .*\n.*  s1  3  RunFinished .*\n`
 	w.prints(0, `^\S+`+all+`$`, "tail", "s1", "--all")
 	w.prints(0, `^\S+`+all+`.*  s2  1  SessionOpened .*\n.*\n.*\n$`, "tail", "--all")
-	w.prints(0, `^\S+  s1  3  RunFinished`, "tail", "s1", "--since", "3")
+	w.prints(0, `^\S+  s1  3  RunFinished`, "tail", "s1", "--since", "2")
 	follow := w.begin("", "tail", "s1", "--all", "-f")
 	follow.out.shows(t, `s1  3  RunFinished`)
 	w.does(0, "run", "s1", "more", "--no-follow")

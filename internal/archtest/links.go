@@ -48,7 +48,7 @@ func (l laws) checkLinks(t *tree) (complaints []string) {
 func (l laws) roots(t *tree) (dirs []string) {
 	for _, p := range t.pkgs {
 		shipped := p.shipped()
-		program := len(shipped) > 0 && shipped[0].ast.Name.Name == "main" && l.offside[p.dir] == ""
+		program := len(shipped) > 0 && shipped[0].ast.Name.Name == "main" && !l.isOffside(p.dir)
 		if program || slices.Contains(l.public, p.dir) {
 			dirs = append(dirs, p.dir)
 		}

@@ -227,7 +227,7 @@ func (c *checker) basic(d *declaration, kind string, l *limits, at place) (strin
 	}
 	var outside []string
 	low, high := l.low, l.high
-	if low != "" && !(low == "0" && strings.HasPrefix(kind, "uint")) {
+	if low != "" && (low != "0" || !strings.HasPrefix(kind, "uint")) {
 		outside = append(outside, at.value+" < "+low)
 	}
 	if high != "" {

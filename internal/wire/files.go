@@ -28,11 +28,11 @@ func Files(root string) (map[string][]byte, error) {
 	if len(bad) > 0 {
 		return nil, errors.Join(bad...)
 	}
-	text, err := os.ReadFile(filepath.Join(root, protocol))
+	before, err := os.ReadFile(filepath.Join(root, protocol))
 	if err != nil {
 		return nil, err
 	}
-	tables, err := s.withTables(string(text), schemas)
+	tables, err := s.withTables(string(before), schemas)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", protocol, err)
 	}
@@ -42,7 +42,7 @@ func Files(root string) (map[string][]byte, error) {
 	}
 	for name, doc := range schemas {
 		withoutLinks(doc)
-		files["docs/schemas/"+name+".json"] = print(doc)
+		files["docs/schemas/"+name+".json"] = text(doc)
 	}
 	return files, nil
 }

@@ -18,8 +18,8 @@ var keywords = []string{
 // width is the length of the lines that values are put on if they fit.
 const width = 120
 
-// print returns the text of a schema.
-func print(doc node) []byte { return []byte(printed(doc, "", true, 0) + "\n") }
+// text returns the text of a schema.
+func text(doc node) []byte { return []byte(printed(doc, "", true, 0) + "\n") }
 
 // printed returns the text of a value. of reports whether it is a schema, so that its
 // keys are keywords; used is what precedes it on its line.

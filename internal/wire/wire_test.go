@@ -22,6 +22,7 @@ const root = "../.."
 // TestFilesAreCurrent: docs/schemas and the tables of docs/protocol.md say what the types
 // say, and docs/schemas has no other file.
 func TestFilesAreCurrent(t *testing.T) {
+	t.Parallel()
 	files, err := Files(root)
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +55,7 @@ func TestFilesAreCurrent(t *testing.T) {
 
 // TestEveryMessageHasItsTable: docs/protocol.md has the fields of each schema, once.
 func TestEveryMessageHasItsTable(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, protocol))
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +84,7 @@ func TestEveryMessageHasItsTable(t *testing.T) {
 // TestBadFields: a field that says too little has no schema, and the error names the
 // field and what to do.
 func TestBadFields(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ field, want string }{
 		{"Label string `msgpack:\"label\" lim:\"..64\"`", "Message: label: the field has no comment"},
 		{"// A label.\n\tLabel string `msgpack:\"label\"`", `Message: label: the text has no limit: give it a tag lim, lim:"any" if it may be of any length`},

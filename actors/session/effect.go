@@ -145,9 +145,9 @@ type ToolCall struct {
 	Spaces []UsedSpace `msgpack:"spaces,omitempty" lim:"..PacksMax+1"`
 	// Unix milliseconds; no bridge starts the effect after it.
 	StartBy int64 `msgpack:"start_by"`
-	// Which tool.
+	// The tool.
 	ToolID string `msgpack:"tool_id" lim:"@tool_id"`
-	// Which tool.
+	// The name under which it was offered.
 	ToolName string `msgpack:"tool_name" lim:"@tool_name"`
 	// Version of the protocol.
 	V int `msgpack:"v" lim:"=1"`
@@ -181,8 +181,7 @@ type Step struct {
 	ItemsCut bool `msgpack:"items_cut,omitempty" lim:"=true"`
 	// The model of the turn if the hook names none.
 	Model string `msgpack:"model" lim:"1..NameBytesMax"`
-	// Of the turn, if the hook does not choose another model; a model has at most 128
-	// bytes.
+	// The provider of the turn.
 	Provider string `msgpack:"provider" lim:"@token"`
 	// Roles of the run.
 	Roles []string `msgpack:"roles,omitempty" lim:"..RolesMax,item=1..RoleBytesMax"`

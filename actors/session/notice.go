@@ -105,7 +105,7 @@ type RunFinished struct {
 type ApprovalRequested struct {
 	// The call's name.
 	Call string `json:"call" lim:"@call"`
-	// Which tool.
+	// The tool.
 	ToolID string `json:"tool_id" lim:"@tool_id"`
 	// The tool's name as the model wrote it, cut at 128 bytes.
 	ToolName string `json:"tool_name" lim:"..NameBytesMax"`

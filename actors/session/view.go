@@ -27,8 +27,7 @@ type View struct {
 	// `input` and `resume` of the run, or `retry`: the run waits until a generation is
 	// retried.
 	WaitsFor string `json:"waits_for" lim:"enum=nobody|model|tools|step|host_loop|approval|input|resume|retry|space"`
-	// Sequence of the latest folded event; number of folded events, rejected ones
-	// included.
+	// Sequence of the latest folded event.
 	Seq uint64 `json:"seq" lim:"1.."`
 	// Number of folded events, including rejected ones.
 	Events uint64 `json:"events" lim:"1.."`
@@ -46,29 +45,21 @@ type View struct {
 	Registry string `json:"registry" lim:"@hash"`
 	// The profile selected for the session.
 	Profile string `json:"profile,omitempty" lim:"any"`
-	// The session's lists: `enable`, `disable`, `force`, each at most 512.
+	// The session's lists.
 	Overrides   *ViewLists   `json:"overrides,omitempty"`
 	HostSession *HostSession `json:"host_session,omitempty"`
 	// The session's facts, by name.
 	Facts []ViewFact `json:"facts,omitempty" lim:"..FactsMax"`
 	ViewSpaces
-	// The active run: `number`, `seq`, `submission`, `provider`, `model`, `roles` (at most
-	// 16), `overrides` (its own lists, of its config or set since), `turns`, `turns_max`,
-	// `usage`, and the next rows.
+	// The active run.
 	Run *ViewRun `json:"run,omitempty"`
 	// The run that ended last.
 	Last *ViewEnded `json:"last,omitempty"`
 	// Queued runs, the next one first.
 	Queue []ViewRun `json:"queue,omitempty" lim:"..QueueMax"`
-	// How the latest turn was decided: `effect`, `registry` (the hash of its own), and,
-	// once its generation is opened, `toolset` (fingerprint), `base` (`step`, `run`,
-	// `catalog`, `profile`), `profile` and `profile_why` (if the base is the profile: its
-	// name, and why it or none was chosen).
+	// What decided the latest turn's offer.
 	Turn *ViewTurn `json:"turn,omitempty"`
-	// The calls of the latest turn: `batch` (the turn), `seq` (of its ToolCallsObserved,
-	// which has all arguments), `plan_hash`, `groups` (positions that may run at once),
-	// `group` (the open one), `calls`, `excess` (how many calls beyond the 64 were
-	// refused).
+	// The calls of the latest turn.
 	Batch *ViewBatch `json:"batch,omitempty"`
 	// Every tool of the latest turn's registry, by tool_id. Absent until its generation is
 	// opened.
@@ -86,8 +77,7 @@ type View struct {
 	// a bridge that began an effect and sends no heartbeats any more, and the failure of
 	// an attempt that the run's `retry` repeats.
 	Troubles []Trouble `json:"troubles,omitempty" lim:"..TroublesMax"`
-	// Length of the transcript; its latest 100 items: `role`, `seq`, `call`, `code`,
-	// `edit`.
+	// Length of the transcript.
 	Items int `json:"items" lim:"0.."`
 	// The latest 100 items.
 	Transcript []ViewItem `json:"transcript,omitempty" lim:"..viewItemsMax"`
@@ -143,7 +133,7 @@ type ViewRun struct {
 	Turns uint32 `json:"turns"`
 	// Number of turns that it may open.
 	TurnsMax int `json:"turns_max" lim:"1.."`
-	// Of all runs; the cost in micro-units, 0 if absent.
+	// Usage of the run.
 	Usage UsageTotal `json:"usage"`
 	// Cost so far, in micro-units by its prices; 0 if absent.
 	Cost int64 `json:"cost,omitempty" lim:"0.."`

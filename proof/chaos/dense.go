@@ -17,7 +17,8 @@ const apartLeast = 8
 // Dense returns the same kills in fewer trials: each kills at every kth message
 // that has a kill, and k trials cover all of them, on one side. A kill that is
 // known to leave an outcome unknown stays alone, since the model's reaction to
-// that can't be compared. So do courses of several kills.
+// that can't be compared. So do courses of several kills, and kills of a bridge
+// that reads a space.
 func (x *Explorer) Dense(courses []Course) []Course {
 	apart := max(apartLeast, (len(x.order)+togetherMax-1)/togetherMax)
 	places := make(map[Point]int, len(x.order))
@@ -30,7 +31,7 @@ func (x *Explorer) Dense(courses []Course) []Course {
 		before := c[0].At
 		before.Side = Before
 		place, known := places[before]
-		if len(c) != 1 || !known || x.losing(c) {
+		if len(c) != 1 || !known || x.losing(c) || c.readsSpace() {
 			alone = append(alone, c)
 			continue
 		}
@@ -74,6 +75,15 @@ func (x *Explorer) losing(c Course) bool {
 		return false
 	}
 	return kind == "claim" && c[0].At.Side == After || kind == "settle" && c[0].At.Side == Before
+}
+
+// readsSpace reports that the bridge may be killed while it reads a space. A read
+// whose bridge died twice runs alone in its process, and so waits for the turn of
+// the demo's workspace, which waits for it (docs/adr/0082).
+func (c Course) readsSpace() bool {
+	kind, effect, _ := strings.Cut(c[0].At.What, ".")
+	stores := c[0].At.Part == Bridge && (kind == "chunk" || kind == "blob")
+	return slices.Contains(c[0].parts(), Bridge) && (stores || strings.HasPrefix(effect, "y"))
 }
 
 // exact returns the kills of a course of many points that count as not done:

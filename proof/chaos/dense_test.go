@@ -86,6 +86,36 @@ func TestDenseCoversEachKillOnce(t *testing.T) {
 	}
 }
 
+// TestDenseReadsSpacesAlone: a bridge that reads a space is killed once in a trial.
+func TestDenseReadsSpacesAlone(t *testing.T) {
+	t.Parallel()
+	x := held(40)
+	var courses []Course
+	for _, at := range []Point{{Bridge, Before, "blob.1", 1}, {Bridge, Before, "settle.y1", 1}, {SessionActor, Before, "ask.y1", 1}} {
+		x.order = append(x.order, at)
+		for _, whom := range []Victim{Sender, BothDaemons, NATSServer} {
+			courses = append(courses, Course{{At: at, Whom: whom}})
+		}
+	}
+	for _, at := range x.order[:len(x.order)-3] {
+		courses = append(courses, Course{{At: at, Whom: Sender}}, Course{{At: at, Whom: BothDaemons}}, Course{{At: at, Whom: NATSServer}})
+	}
+	alone := map[string]bool{}
+	for _, c := range x.Dense(courses) {
+		if len(c) == 1 {
+			alone[c.String()] = true
+		}
+	}
+	for name, want := range map[string]bool{
+		"bridge/before/blob.1/1": true, "bridge/before/settle.y1/1=both": true, "session-actor/before/ask.y1/1=both": true,
+		"session-actor/before/ask.y1/1": false, "bridge/before/blob.1/1=server": false,
+	} {
+		if alone[name] != want {
+			t.Errorf("%s is alone: %t, want %t", name, alone[name], want)
+		}
+	}
+}
+
 // TestKillsOfAConversation: a repeated message keeps its number, a kill is due
 // when its message is sent for the first time, and the next only when the
 // killed process has sent something new.

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -32,4 +33,17 @@ func TestSkippedEventsAreCounted(t *testing.T) {
 			t.Errorf("counted: got %d, want 101", got)
 		}
 	})
+}
+
+// Messages of other systems are counted where the connection ignores them.
+func TestForeignMessagesAreCounted(t *testing.T) {
+	t.Parallel()
+	registry := meter.New()
+	heard := func() (heartbeats, others uint64) { return 3, 4 }
+	Register(registry, 0).foreign.Store(&heard)
+	got := counted(registry, "refold.log.foreign")
+	want := census{"refold.log.foreign{heartbeat}": 3, "refold.log.foreign{other}": 4}
+	if !maps.Equal(got, want) {
+		t.Errorf("counted: got %v, want %v", got, want)
+	}
 }

@@ -206,7 +206,7 @@ func (c *Conn) WhereHeader() string {
 	if domain, known := c.Domain(); known && domain != "" {
 		where += ", domain " + domain
 	}
-	if account := c.NC.RemoteAccount(); account != "" {
+	if account := c.Account(); account != "" {
 		where += ", account " + account
 	}
 	if c.identity.acksCross.Load() {

@@ -6,7 +6,8 @@ import "sync/atomic"
 type identity struct {
 	log       atomic.Pointer[string]
 	domain    atomic.Pointer[string] // of JetStream
-	acksCross atomic.Bool            // the acknowledgement of the latest delivery may count in another domain
+	account   atomic.Pointer[string]
+	acksCross atomic.Bool // the acknowledgement of the latest delivery may count in another domain
 }
 
 // LogID returns the identity of the log that this connection works for; empty while it
@@ -28,6 +29,17 @@ func (c *Conn) Domain() (domain string, known bool) {
 		return *d, true
 	}
 	return "", false
+}
+
+// Account returns the name of this user's account; empty until the server has told it.
+func (c *Conn) Account() string {
+	if now := c.NC.RemoteAccount(); now != "" { // the client library forgets it while it reconnects
+		c.identity.account.Store(&now)
+	}
+	if account := c.identity.account.Load(); account != nil {
+		return *account
+	}
+	return ""
 }
 
 // IsElsewhere reports whether an acknowledgement is of a stream in another domain, which

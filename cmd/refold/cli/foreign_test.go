@@ -136,6 +136,13 @@ func TestJoinedSystemsIgnoreEachOther(t *testing.T) {
 	if !errors.As(err, &foreign) {
 		t.Errorf("a session-actor that starts: got %v, want a *natsio.ForeignError", err)
 	}
+	b, err := bridge.Connect(hub.ctx, bridge.Options{URL: hub.node.URL()})
+	bustest.OK(t, err)
+	t.Cleanup(b.Close)
+	bustest.OK(t, b.Tool("other", hub))
+	if err := b.Run(hub.ctx); !errors.As(err, &foreign) {
+		t.Errorf("a bridge that starts: got %v, want a *natsio.ForeignError", err)
+	}
 }
 
 // Clusters that gateways connect have one JetStream, so their programs are one system.

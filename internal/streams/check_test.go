@@ -27,6 +27,7 @@ func TestChangedSettingsAreFound(t *testing.T) {
 		{"REFOLD_LOG", "max_msgs_per_subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, "5", "0", false},
 		{"REFOLD_LOG", "max_msg_size", func(c *jetstream.StreamConfig) { c.MaxMsgSize = 5 }, "5", "0", false},
 		{"REFOLD_LOG", "sealed", func(c *jetstream.StreamConfig) { c.Sealed = true }, "true", "false", false},
+		{"REFOLD_LOG", "sources", func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "OTHER"}} }, `[{"name":"OTHER"}]`, "[]", false},
 		{"REFOLD_LOG", "discard", func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }, "DiscardOld", "DiscardNew", true},
 		{"REFOLD_FX", "max_age", func(c *jetstream.StreamConfig) { c.MaxAge = 3 * time.Minute }, "3m0s", "1h0m0s", true},
 		{"REFOLD_FX", "duplicate_window", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second }, "1s", "2m0s", true},

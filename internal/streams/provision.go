@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -338,6 +339,12 @@ func immutable(name, key string, have, want any) error {
 
 // show prints a value for an operator.
 func show(v reflect.Value) string {
+	switch of := v.Interface().(type) {
+	case *jetstream.StreamSource, []*jetstream.StreamSource:
+		if text, err := json.Marshal(of); err == nil && !v.IsZero() {
+			return string(text)
+		}
+	}
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return "none"

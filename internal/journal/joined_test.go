@@ -1,10 +1,11 @@
 package journal_test
 
-// Blobs of two systems with one prefix, whose accounts a leafnode joins.
+// Blobs and packs of two systems with one prefix, whose accounts a leafnode joins.
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -14,14 +15,45 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
+	"github.com/refold/refold/internal/journal"
 )
+
+// joined returns connections to two systems.
+func joined(t *testing.T) (hub, leaf *bus.Bus) {
+	t.Helper()
+	at := bustest.Server(t, bustest.Interval, bustest.Domain("hub"))
+	there := bustest.Server(t, bustest.Interval, bustest.Domain("leaf"))
+	bustest.Join(t, at, there)
+	return testbus.Provisioned(t, at), testbus.Provisioned(t, there)
+}
+
+// A version that one system publishes is taken in the other too.
+func TestPacksOfJoinedSystems(t *testing.T) {
+	t.Parallel()
+	hub, leaf := joined(t)
+	ctx := testbus.Context(t)
+	of := journal.Published{Pack: "crm", Version: "1.0.0", Manifest: []byte("hub's")}
+	_, _, err := hub.PublishPack(ctx, of)
+	bustest.OK(t, err)
+	bustest.Until(t, "the version crosses", func() bool {
+		got, err := leaf.Pack(ctx, of.Pack, of.Version)
+		return err == nil && string(got.Manifest) == "hub's"
+	})
+	_, again, err := leaf.PublishPack(ctx, of)
+	if err != nil || !again {
+		t.Errorf("the same content: again %t (%v)", again, err)
+	}
+	of.Manifest = []byte("leaf's")
+	var taken *journal.VersionTakenError
+	if _, _, err := leaf.PublishPack(ctx, of); !errors.As(err, &taken) {
+		t.Errorf("another content: got %v, want a *VersionTakenError", err)
+	}
+}
 
 func TestBlobsOfJoinedSystems(t *testing.T) {
 	t.Parallel()
-	nodes := []*bustest.Node{bustest.Server(t, bustest.Interval, bustest.Domain("hub")), bustest.Server(t, bustest.Interval, bustest.Domain("leaf"))}
-	bustest.Join(t, nodes[0], nodes[1])
+	hub, leaf := joined(t)
 	ctx := testbus.Context(t)
-	hub, leaf := testbus.Provisioned(t, nodes[0]), testbus.Provisioned(t, nodes[1])
 	stores := func(b *bus.Bus, content []byte) {
 		t.Helper()
 		ref, err := b.PutBlob(ctx, content)

@@ -100,6 +100,9 @@ func (r rolesWrite) Run(s streams, conn connection) error {
 		fmt.Fprintf(s.out, "\nThe accounts have changed: %s\nMake the servers' configuration include that file, by its path relative to the configuration's own directory, and read it again (nats-server --signal reload).\n",
 			roles.AccountsFile(r.Dir))
 	}
+	if w.Changed && f.Domain != "" {
+		fmt.Fprintf(s.out, "In its block jetstream, name the domain %s, which the servers read only when they start.\n", f.Domain)
+	}
 	printServers(s, r.Dir, f, w)
 	return nil
 }

@@ -36,12 +36,12 @@ type Heartbeat struct {
 	Lanes []int `json:"lanes,omitzero" lim:"unique,item=0.."`
 	// Of a session-actor: the number of lanes of the log.
 	LaneCount int `json:"lane_count,omitempty" lim:"1.."`
+	// The newest version of the rules that the daemon knows.
+	Rules int `json:"rules" lim:"1.."`
 	// Of a session-actor: it has just started, and listens briefly before it takes lanes.
 	Joining bool `json:"joining,omitempty" lim:"=true"`
 	// Of a session-actor: it takes no more lanes, and hands its own over.
 	Leaving bool `json:"leaving,omitempty" lim:"=true"`
-	// The newest version of the rules that the daemon knows.
-	Rules int `json:"rules" lim:"1.."`
 	// How far the clock of the daemon's machine is ahead of the server's, if more than a
 	// second; negative: behind.
 	AheadMS int64 `json:"clock_ahead_ms,omitempty"`

@@ -138,7 +138,7 @@ func (s *sim) killBridge(i int) {
 func (s *sim) kills(name string) bool {
 	deadly, known := s.deadly[name]
 	if !known {
-		deadly = s.mood.killers && s.judge.isSafe(callOf(name)) && s.draw(3) == 2
+		deadly = s.mood.killers && s.judge.isSafe(callOf(name)) && s.draw(3) > 0
 		s.deadly[name] = deadly
 	}
 	return deadly

@@ -1,6 +1,7 @@
 // Package wire derives what is written about messages from their Go types: the JSON
-// Schemas in docs/schemas and the tables of fields in docs/protocol.md. Run go generate
-// after a change of a type; a test compares the files with the types.
+// Schemas in docs/schemas, the tables of fields and codes in docs/protocol.md, and the
+// checks of events in actors/session/limits_gen.go. Run go generate after a change of a
+// type or a code; a test compares the files with the source.
 //
 // # A field
 //
@@ -15,6 +16,12 @@
 // Events and notices are found by the tables of package session, and have the Go type of
 // their name. All other messages, and the types that have a schema of their own in
 // docs/schemas/parts, are rows of the table in table.go.
+//
+// # A code
+//
+// A line <!-- codes: directory Name --> in docs/protocol.md stands above the table of the
+// constants of type Name, or of those whose names begin with it. Their comments are the
+// meanings.
 package wire
 
 //go:generate go test -run ^TestFilesAreCurrent$ -args -rewrite

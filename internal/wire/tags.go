@@ -8,22 +8,22 @@ import (
 // limits is what the tag lim says of a field. It is a list of words, separated by
 // commas:
 //
-//	1..64        range of a number, of a text's length in bytes or of a list's length; an end may be missing
+//	1..64        range of a number, of a text's length in bytes, or of a list's length; an end may be missing
 //	=1           the only value
 //	@token       a name of parts/Names.json
-//	@tool        ... of a text, or of the items of a list
-//	as=Type      the JSON object is of another type
-//	enum=Prefix  the values of the constants with this prefix
+//	as=Type      the JSON object is of another type of the package
+//	enum=Prefix  the values of the package's constants with this prefix
 //	enum=a|b     these values
 //	fields=Type  the names of the fields of a config, and roles
+//	any          any text, although nothing bounds it, or although its type has constants
 //	object       an object with any fields
-//	int          of the values of an object: whole numbers
-//	any          any text, although the type has constants; any value of an object's field
-//	filled       a Content that is not empty
+//	int          of the values of codec.Pairs: whole numbers
+//	filled       a Content that is not empty; of a list, its items
 //	unique       no two items of a list are the same
-//	item=…       a range, or enum, of the items of a list
-//	key=…        the same of the keys of an object
-//	value=…      the same of the values of an object; value=@name, value=null: also null
+//	null         of the values of an object: also null
+//	item=…       any of these words for the items of a list
+//	key=…        for the keys of an object
+//	value=…      for the values of an object
 //
 // The ends of a range are literals or constants. The tag hint says what to do with a text
 // that is too long.

@@ -163,7 +163,7 @@ type SteerRequested struct {
 // RunControl is the body of RunCancelRequested, RunInterruptRequested and
 // RunPauseRequested.
 type RunControl struct {
-	// For people, repeated in RunFinished.
+	// For people. RunFinished repeats that of a cancel.
 	Reason string `msgpack:"reason,omitempty" lim:"..DetailBytesMax"`
 	// The run; the active one if absent.
 	Run uint32 `msgpack:"run,omitempty" lim:"@run"`

@@ -79,13 +79,21 @@ func (s *source) codeTable(of string) (string, error) {
 	return text, nil
 }
 
-// fieldTable returns the table of the fields of an object, and of the objects in it.
+// fieldTable returns the table of the fields of an object, and of the objects in it; of
+// an event it begins with the doors.
 func fieldTable(doc node) string {
-	rows := fieldRows(doc, doc, "")
-	if len(rows) == 0 {
-		return "It has no fields.\n"
+	rows, doors := fieldRows(doc, doc, ""), ""
+	if all, ok := doc["x-doors"].([]any); ok {
+		var names []string
+		for _, door := range all {
+			names = append(names, fmt.Sprintf("`%s`", door))
+		}
+		doors = "Published through the door " + strings.Join(names, " or ") + ".\n\n"
 	}
-	return "| field | type | meaning |\n|---|---|---|\n" + strings.Join(rows, "")
+	if len(rows) == 0 {
+		return doors + "It has no fields.\n"
+	}
+	return doors + "| field | type | meaning |\n|---|---|---|\n" + strings.Join(rows, "")
 }
 
 func fieldRows(doc, object node, prefix string) (rows []string) {

@@ -6,6 +6,7 @@ package docs_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -77,9 +78,13 @@ func doorsValue(t *testing.T, s *schemas, values map[string][2]string, field str
 		}
 	}
 	least, _ := node["minimum"].(json.Number)
+	most, _ := node["maximum"].(json.Number)
+	largest, _ := most.Int64()
 	switch enum := asList(node["enum"]); {
 	case len(enum) > 1:
 		return [2]string{string(jsonOf(t, enum[0])), string(jsonOf(t, enum[1]))}
+	case node["type"] == "integer" && largest > 0 && largest < 1<<10:
+		return [2]string{fmt.Sprint(largest - 1), most.String()}
 	case node["type"] == "integer":
 		return [2]string{least.String() + "200", least.String() + "300"}
 	case node["type"] == "boolean":

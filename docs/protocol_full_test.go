@@ -1,6 +1,9 @@
 package docs_test
 
 import (
+	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/refold/refold/actors/session"
@@ -109,7 +112,7 @@ func fullFormat(t *testing.T) codec.Raw {
 
 func fullConfig(t *testing.T) session.RunConfig {
 	t.Helper()
-	return session.RunConfig{
+	config := session.RunConfig{
 		ActiveTools: &[]string{"read_file", "host.exec"}, Budget: fullBudget(), Completion: session.CompletionExplicit,
 		DeadlinesMS: &session.DeadlinesMS{Approval: 3_600_000, Call: 60_000, Run: 7_200_000, Turn: 120_000},
 		Disable:     []string{"shell"}, Enable: []string{"edit_file"}, Force: []string{"host.fs.stat"}, Model: "m1",
@@ -122,6 +125,18 @@ func fullConfig(t *testing.T) session.RunConfig {
 		StepHook:       &session.StepHook{DeadlineMS: 5000, Fallback: session.FallbackRules, Hook: "h"},
 		Steps:          fullSteps(t, planner.Builtin().Tools, "open_session"), System: "Be brief.", ToolCatalog: "default", ToolChoice: "required", TurnsMax: 7, Workspace: supportManifest().Hash().String(),
 	}
+	// A field that is not here has a value that its schema names or allows.
+	v, schemas := reflect.ValueOf(&config).Elem(), readSchemas(t)
+	for field := range fieldsOf(v.Type()) {
+		if of := v.FieldByIndex(field.Index); of.IsZero() && field.Name != "ToolRefs" {
+			name, _, _ := strings.Cut(field.Tag.Get("msgpack"), ",")
+			value := doorsValue(t, schemas, nil, name)[0]
+			if err := json.Unmarshal([]byte(value), of.Addr().Interface()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	return config
 }
 
 // fullSteps returns two step rules: the tools of a step are named in one of

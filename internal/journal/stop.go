@@ -7,6 +7,10 @@ import (
 )
 
 // Stop stops one session, under the key q.<session> in REFOLD_SNAPSHOTS, as JSON.
+//
+// A released one stays stored until the session is resumed: without it, an owner that
+// follows one that died would not know that the outputs of the events since Seq are not
+// stored.
 type Stop struct {
 	// Sequence of the first event that is not done. It and all later events count as
 	// stored, and are not folded.

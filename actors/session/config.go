@@ -157,13 +157,13 @@ func decodeSessionConfig(data codec.Raw) (*SessionConfig, *refusal) {
 type RunConfig struct {
 	// The tools of the run in display order, in place of a profile. An empty list is no
 	// tools.
-	ActiveTools *[]string `msgpack:"active_tools,omitempty" lim:"..planner.StepToolsMax,unique,item=@tool"`
+	ActiveTools *[]string `msgpack:"active_tools,omitempty" lim:"..NamesMax,unique,item=@tool"`
 	// What the run and the session may use.
 	Budget *Budget `msgpack:"budget,omitempty"`
-	// How long the provider is requested to keep the prompt cached
+	// How long the provider is requested to keep the prompt cached, `5m` if absent
 	// ([models.md](models.md#what-a-turn-costs)); with `off` there is no such request.
 	CacheTTL string `msgpack:"cache_ttl,omitempty" lim:"enum=CacheTTL"`
-	// What ends the run. `text`: a turn without calls. `explicit`: RunCompleted or
+	// What ends the run. `text`, if absent: a turn without calls. `explicit`: RunCompleted or
 	// RunFailed; after a turn without calls the run waits for input.
 	Completion string `msgpack:"completion,omitempty" lim:"enum=Completion"`
 	// How long the run, and what it waits for, may take, in milliseconds.
@@ -175,7 +175,7 @@ type RunConfig struct {
 	// Tools to add to any list.
 	Force []string `msgpack:"force,omitempty" lim:"..NamesMax,unique,item=@tool"`
 	// The provider's name of the model.
-	Model string `msgpack:"model,omitempty" lim:"..planner.StepModelBytesMax"`
+	Model string `msgpack:"model,omitempty" lim:"..NameBytesMax"`
 	// Parameters, passed on to the provider unchanged; at most 32 KiB, encoded.
 	Params codec.Raw `msgpack:"params,omitempty" lim:"object"`
 	// The prices of a million tokens, in micro-units of any currency. Without prices
@@ -203,7 +203,7 @@ type RunConfig struct {
 	// the profile's; `[]` is no rules.
 	Steps []planner.StepRule `msgpack:"steps,omitempty" lim:"..planner.StepRulesMax"`
 	// The system text.
-	System string `msgpack:"system,omitempty" lim:"..planner.StepSystemBytesMax"`
+	System string `msgpack:"system,omitempty" lim:"..SystemBytesMax"`
 	// A catalog of the workspace, in place of the one that would apply; none ignores the
 	// workspace's catalogs.
 	ToolCatalog string `msgpack:"tool_catalog,omitempty" lim:"@token"`
@@ -211,9 +211,9 @@ type RunConfig struct {
 	// the run's first turn only.
 	ToolChoice string `msgpack:"tool_choice,omitempty" lim:"@tool"`
 	// In place of active_tools: descriptors that the registry binds, in display order.
-	ToolRefs *[]codec.Ref `msgpack:"tool_refs,omitempty" lim:"..planner.StepToolsMax"`
-	// Which tools a model is shown. `exact`: those that the turn offers. `masked`: the
-	// same definitions in all turns of the run, of which the model may call only those
+	ToolRefs *[]codec.Ref `msgpack:"tool_refs,omitempty" lim:"..NamesMax"`
+	// Which tools a model is shown. `exact`, if absent: those that the turn offers.
+	// `masked`: the same definitions in all turns of the run, of which the model may call only those
 	// that the turn offers ([semantics.md](semantics.md#masked-tools)).
 	ToolsMode string `msgpack:"tools_mode,omitempty" lim:"enum=Tools"`
 	// The number of turns that the run may open; 100 if absent.

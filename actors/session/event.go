@@ -135,7 +135,7 @@ type RunRequested struct {
 	// request, also when the session is closed. With other data it is
 	// `duplicate_submission`. A session remembers its first 10,000.
 	Submission string `msgpack:"submission,omitempty" lim:"..IDBytesMax"`
-	// What to do while another run is active. `queue`: wait. `steer`: become input of that
+	// What to do while another run is active. `queue`, if absent: wait. `steer`: become input of that
 	// run, as a SteerRequested does; `config` and `roles` are ignored. `interrupt`:
 	// interrupt it and go to the head of the queue. `reject`: be rejected.
 	WhenBusy string `msgpack:"when_busy,omitempty" lim:"enum=Busy"`

@@ -320,8 +320,8 @@ func (v *Retry) limits() *refusal {
 
 func (v *RunConfig) limits() *refusal {
 	if v.ActiveTools != nil {
-		if len((*v.ActiveTools)) > planner.StepToolsMax {
-			return tooMany("active_tools", planner.StepToolsMax)
+		if len((*v.ActiveTools)) > NamesMax {
+			return tooMany("active_tools", NamesMax)
 		}
 	}
 	if v.Budget != nil {
@@ -349,8 +349,8 @@ func (v *RunConfig) limits() *refusal {
 	if len(v.Force) > NamesMax {
 		return tooMany("force", NamesMax)
 	}
-	if len(v.Model) > planner.StepModelBytesMax {
-		return tooLong("model", planner.StepModelBytesMax)
+	if len(v.Model) > NameBytesMax {
+		return tooLong("model", NameBytesMax)
 	}
 	if v.Prices != nil {
 		if bad := v.Prices.limits(); bad != nil {
@@ -378,12 +378,12 @@ func (v *RunConfig) limits() *refusal {
 	if len(v.Steps) > planner.StepRulesMax {
 		return tooMany("steps", planner.StepRulesMax)
 	}
-	if len(v.System) > planner.StepSystemBytesMax {
-		return tooLong("system", planner.StepSystemBytesMax)
+	if len(v.System) > SystemBytesMax {
+		return tooLong("system", SystemBytesMax)
 	}
 	if v.ToolRefs != nil {
-		if len((*v.ToolRefs)) > planner.StepToolsMax {
-			return tooMany("tool_refs", planner.StepToolsMax)
+		if len((*v.ToolRefs)) > NamesMax {
+			return tooMany("tool_refs", NamesMax)
 		}
 	}
 	if v.ToolsMode != "" && !isOneOf(v.ToolsMode, "exact", "masked") {

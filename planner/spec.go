@@ -42,9 +42,9 @@ type ToolSpec struct {
 	// What a call uses: a bare key, or bare:part with {argument} in the part.
 	ResourceKey string `msgpack:"resource_key,omitempty" lim:"..TemplateBytesMax"`
 	// The part of the `resource_key` after the colon, see
-	// [semantics.md](semantics.md#resource-keys): text, compared as it is, or a path in
-	// the host session's working directory. Not without a `resource_key`; one kind for all
-	// parts of a bare key in a registry.
+	// [semantics.md](semantics.md#resource-keys): `text`, if absent, compared as it is, or
+	// a path in the host session's working directory. Not without a `resource_key`; one
+	// kind for all parts of a bare key in a registry.
 	ResourceKind ResourceKind `msgpack:"resource_kind,omitempty"`
 	// Whether a call may run twice without harm, and so needs no claim; false if absent.
 	RetrySafe bool `msgpack:"retry_safe,omitempty"`

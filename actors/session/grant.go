@@ -28,8 +28,8 @@ type Grant struct {
 	// Public nkeys: a manifest that one of them signed is trusted. Without digests and
 	// keys, any bridge that serves the target of a workspace is trusted.
 	Keys []string `msgpack:"keys,omitempty" lim:"..GrantKeysMax,item=any"`
-	// A pack needs `digests`, `keys` or `manifest`; with a `*` it needs `keys`. Its name
-	// has at most 56 bytes.
+	// `workspace` if absent. A pack needs `digests`, `keys` or `manifest`; with a `*` it
+	// needs `keys`. Its name has at most 56 bytes.
 	Kind space.Kind `msgpack:"kind,omitempty"`
 	// A manifest that is applied from a session's first event on. In the install record
 	// alone.

@@ -51,7 +51,7 @@ type WorkspaceSyncRequested struct {
 type WorkspaceApplyRequested struct {
 	// The manifest that must be staged or pending, else the event is `stale`.
 	Hash string `msgpack:"hash,omitempty" lim:"any"`
-	// `next_run` (the default), `next_step_boundary`, `immediate_if_idle`.
+	// When it takes effect; `next_run` if absent.
 	Mode string `msgpack:"mode,omitempty" lim:"enum=Mode"`
 	// The prompt pack to use in place of the default.
 	PromptPack string `msgpack:"prompt_pack,omitempty" lim:"@id"`

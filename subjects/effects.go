@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/refold/refold/actors/session"
 )
 
@@ -40,10 +42,7 @@ func (n Names) EffectOf(name EffectName, log string) (string, error) {
 
 // logMark separates an effect's name, which never contains it, from a log's identity, a
 // ULID.
-const (
-	logMark   = "-"
-	ulidBytes = 26
-)
+const logMark = "-"
 
 // ParseEffect parses a subject that Effect or EffectOf made. It refuses all others,
 // including claims.
@@ -56,8 +55,10 @@ func (n Names) ParseEffect(subject string) (EffectName, error) {
 	if !ours || !effects || !whole || class == claimToken || strings.Contains(effect, ".") {
 		return EffectName{}, fmt.Errorf("subjects: %q is no effect: want %s.fx.<class>.<target>.<session>.<effect>", subject, n.prefix)
 	}
-	if at := len(effect) - ulidBytes - len(logMark); at > 0 && effect[at:at+1] == logMark {
-		effect = effect[:at]
+	if at := len(effect) - ulid.EncodedSize - len(logMark); at > 0 && effect[at:at+1] == logMark {
+		if _, err := ulid.ParseStrict(effect[at+1:]); err == nil {
+			effect = effect[:at]
+		}
 	}
 	name := EffectName{Class: session.Class(class), Target: target, Session: sid, Effect: effect}
 	if err := name.valid(); err != nil {

@@ -334,6 +334,30 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// Only an identity of a log is cut off an effect's name, not what is as long.
+func TestEffectBesideAnothers(t *testing.T) {
+	t.Parallel()
+	n, err := New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const log = "01K5E2XJ5T6RNE2Y9V2S1P7M3Q"
+	for _, effect := range []string{"r1t1c0", strings.Repeat("-", 28), "a-" + strings.Repeat("u", 26)} {
+		want := EffectName{session.ClassTool, "t", "s1", effect}
+		for _, make := range []func() (string, error){
+			func() (string, error) { return n.Effect(want) }, func() (string, error) { return n.EffectOf(want, log) },
+		} {
+			subject, err := make()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := n.ParseEffect(subject); err != nil || got != want {
+				t.Errorf("%s: got %v %v", subject, got, err)
+			}
+		}
+	}
+}
+
 // A subject parses to the parts of which it was made.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()

@@ -177,6 +177,7 @@ var repository = laws{
 	pureMods: []pureMod{
 		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its forms is the canonical one"},
 		{"golang.org/x/crypto/blake2b", "codec/hash.go", "every event is hashed into its session's chain"},
+		{"github.com/oklog/ulid/v2", "subjects/effects.go", "an effect's subject may end with a log's identity: it is only parsed"},
 		{"github.com/nats-io/nkeys", "space/trust.go", "a manifest's signature is verified inside the fold: Ed25519, no clock and no randomness"},
 		{"github.com/nats-io/nkeys", "actors/session/scenario/space.go", "scenarios sign manifests: Ed25519 takes no randomness"},
 		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},

@@ -344,10 +344,10 @@ func TestEffectBesideAnothers(t *testing.T) {
 	const log = "01K5E2XJ5T6RNE2Y9V2S1P7M3Q"
 	for _, effect := range []string{"r1t1c0", strings.Repeat("-", 28), "a-" + strings.Repeat("u", 26)} {
 		want := EffectName{session.ClassTool, "t", "s1", effect}
-		for _, make := range []func() (string, error){
+		for _, subjectOf := range []func() (string, error){
 			func() (string, error) { return n.Effect(want) }, func() (string, error) { return n.EffectOf(want, log) },
 		} {
-			subject, err := make()
+			subject, err := subjectOf()
 			if err != nil {
 				t.Fatal(err)
 			}

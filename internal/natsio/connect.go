@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -35,6 +36,7 @@ const (
 	// RequestTimeout is how long one request to JetStream may take.
 	RequestTimeout = 5 * time.Second
 	startTimeout   = 20 * time.Second // for the first answer of JetStream: longer than an election of its leader
+	closedTimeout  = 5 * time.Second  // for a server that closes connections at once
 	// ReconnectWait is the pause before each attempt to reconnect.
 	ReconnectWait = 250 * time.Millisecond
 	pingInterval  = 10 * time.Second
@@ -140,7 +142,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.NC, err = nats.Connect(c.url, opts...); err != nil {
+	if err = c.connect(ctx, opts); err != nil {
 		return nil, c.connectError(ctx, err)
 	}
 	if err = c.usable(); err == nil && !o.CoreOnly {
@@ -151,6 +153,19 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// connect sets NC. It tries again for closedTimeout if the server closes the connection
+// without a word: it is going down, or a proxy has no server yet.
+func (c *Conn) connect(ctx context.Context, opts []nats.Option) (err error) {
+	for end := time.Now().Add(closedTimeout); ; {
+		if c.NC, err = nats.Connect(c.url, opts...); !errors.Is(err, io.EOF) || time.Now().After(end) {
+			return err
+		}
+		if Sleep(ctx, ReconnectWait) != nil {
+			return err
+		}
+	}
 }
 
 // Unconnected returns a Conn without a connection, for a simulated server.

@@ -382,6 +382,35 @@ func TestConnectRetriesWhileServersRestart(t *testing.T) {
 	}
 }
 
+// A server that closes a connection at once is about to go down, or about to start behind
+// a proxy: a process that starts at that time tries again.
+func TestConnectRetriesWhileConnectionsAreClosed(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	bustest.OK(t, err)
+	t.Cleanup(func() { l.Close() })
+	var accepted atomic.Int32
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if accepted.Add(1) <= 2 {
+				client.Close()
+				continue
+			}
+			go passUntil(client, strings.TrimPrefix(node.URL(), "nats://"), "", func() bool { return false })
+		}
+	}()
+	b, err := bus.Connect(testbus.Context(t), natsio.Options{URL: "nats://" + l.Addr().String()})
+	if err != nil {
+		t.Fatalf("connect while two connections are closed: %v", err)
+	}
+	b.Close()
+}
+
 // passUntil forwards a connection to a server. If lose returns true, it closes the
 // connection instead of forwarding a line with text.
 func passUntil(client net.Conn, target, text string, lose func() bool) {

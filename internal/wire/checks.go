@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/format"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -95,8 +94,7 @@ func (c *checker) field(d *declaration, field *ast.Field) (string, error) {
 		}
 		return "if bad := v." + inner.name + ".limits(); bad != nil {\nreturn bad\n}\n", nil
 	}
-	tag := reflect.StructTag(strings.Trim(field.Tag.Value, "`"))
-	name, options, _ := strings.Cut(tag.Get("msgpack"), ",")
+	tag, name, options := tagsOf(field)
 	l, err := parseLimits(tag.Get("lim"), tag.Get("pattern"))
 	if err != nil || name == "" || name == "-" {
 		return "", err
@@ -142,10 +140,7 @@ func (c *checker) value(d *declaration, expr ast.Expr, l *limits, at place) (str
 		return "", err
 	}
 	if id, ok := inner.expr.(*ast.Ident); ok && inner.in.types[id.Name] == nil {
-		if id.Name == "string" && l.enum == "" && !l.any {
-			of := *l
-			of.enum = strings.Join(inner.in.values(inner.name), "|")
-			l = &of
+		if id.Name == "string" {
 			at.value = "string(" + at.value + ")"
 		}
 		return c.basic(inner, id.Name, l, at)
@@ -193,14 +188,11 @@ func (c *checker) list(d *declaration, e *ast.ArrayType, l *limits, at place) (t
 
 func (c *checker) basic(d *declaration, kind string, l *limits, at place) (string, error) {
 	present := ""
+	values, err := l.values(d)
 	switch {
-	case l.fields != "":
-		return "", nil
-	case kind == "string" && l.name == "" && l.enum != "":
-		values := strings.Split(l.enum, "|")
-		if len(values) == 1 {
-			values = d.in.values(l.enum)
-		}
+	case err != nil || l.fields != "" || l.name != "":
+		return "", err
+	case kind == "string" && len(values) > 0:
 		var quoted []string
 		for _, value := range values {
 			quoted = append(quoted, encoded(value))
@@ -210,7 +202,7 @@ func (c *checker) basic(d *declaration, kind string, l *limits, at place) (strin
 		}
 		list := strings.Join(quoted, ", ")
 		return "if " + present + "!isOneOf(" + at.value + ", " + list + ") {\nreturn noValue(" + at.name + ", " + at.value + ", " + list + ")\n}\n", nil
-	case kind == "string" && l.name == "":
+	case kind == "string":
 		text := ""
 		if l.high != "" {
 			text = "if len(" + at.value + ") > " + l.high + " {\nreturn tooLong(" + at.name + ", " + l.high + hint(at) + ")\n}\n"
@@ -219,7 +211,7 @@ func (c *checker) basic(d *declaration, kind string, l *limits, at place) (strin
 			text += "if len(" + at.value + ") < " + l.low + " {\nreturn tooShort(" + at.name + ", " + l.low + ")\n}\n"
 		}
 		return text, nil
-	case !strings.HasPrefix(kind, "int") && !strings.HasPrefix(kind, "uint") || l.name != "" || l.low+l.high == "":
+	case !strings.HasPrefix(kind, "int") && !strings.HasPrefix(kind, "uint") || l.low+l.high == "":
 		return "", nil
 	}
 	if at.optional {

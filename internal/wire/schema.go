@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"maps"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,7 +18,7 @@ type node = map[string]any
 type generator struct {
 	*source
 	name string         // of the schema: RunRequested, parts/Content
-	uses map[string]int // how often a type that has no schema of its own occurs
+	uses map[string]int // how often a type that has no schema of its own occurred, in two passes
 	defs node           // of the types that occur more than once
 	work []string       // types that are being described, for errors
 }
@@ -36,7 +35,7 @@ func (s *source) schema(row Row) (node, error) {
 		d = &of
 	}
 	g := &generator{source: s, name: row.Name, uses: map[string]int{}, defs: node{}}
-	if _, err := g.object(d); err != nil { // counts
+	if _, err := g.object(d); err != nil { // the first pass counts uses
 		return nil, err
 	}
 	doc, err := g.object(d)
@@ -107,17 +106,18 @@ func (g *generator) object(d *declaration) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if of.expr == d.expr {
-		of = &declaration{in: d.in, file: d.file, name: d.name, expr: d.expr}
+	rules := d.rules
+	if of != d {
+		rules = slices.Concat(of.rules, d.rules)
 	}
 	doc := node{"type": "object", "properties": node{}, "additionalProperties": false}
-	if err := g.addFields(doc, of.in, of, of.expr.(*ast.StructType)); err != nil {
+	if err := g.addFields(doc, of); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
 	if required, _ := doc["required"].([]any); len(required) > 0 {
 		slices.SortFunc(required, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
 	}
-	for _, rule := range slices.Concat(of.rules, d.rules) {
+	for _, rule := range rules {
 		var more node
 		if err := json.Unmarshal([]byte(rule), &more); err != nil {
 			return nil, fmt.Errorf("a rule of %s: %w", d.name, err)
@@ -143,17 +143,9 @@ func (g *generator) structOf(d *declaration) (*declaration, error) {
 }
 
 // addFields adds the fields of a struct to an object's schema.
-func (g *generator) addFields(doc node, in *sourcePackage, d *declaration, of *ast.StructType) error {
-	for _, field := range of.Fields.List {
-		var tag reflect.StructTag
-		if field.Tag != nil {
-			tag = reflect.StructTag(strings.Trim(field.Tag.Value, "`"))
-		}
-		spelled := tag.Get("json")
-		if spelled == "" {
-			spelled = tag.Get("msgpack")
-		}
-		name, options, _ := strings.Cut(spelled, ",")
+func (g *generator) addFields(doc node, d *declaration) error {
+	for _, field := range d.expr.(*ast.StructType).Fields.List {
+		tag, name, options := tagsOf(field)
 		switch {
 		case name == "-", name == "" && len(field.Names) > 0:
 			continue
@@ -196,7 +188,7 @@ func (g *generator) embed(doc node, d *declaration, expr ast.Expr) error {
 		return err
 	}
 	if !isPart(inner) {
-		return g.addFields(doc, of.in, of, of.expr.(*ast.StructType))
+		return g.addFields(doc, of)
 	}
 	fields, err := g.object(inner)
 	if err != nil {

@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
+	"go/ast"
+	"reflect"
 	"strings"
 )
 
@@ -57,6 +60,38 @@ func parseLimits(tag, pattern string) (*limits, error) {
 		}
 	}
 	return l, nil
+}
+
+// tagsOf returns the tags of a field, and its name and options on the wire: those of the
+// tag json, or else of msgpack.
+func tagsOf(field *ast.Field) (tag reflect.StructTag, name, options string) {
+	if field.Tag != nil {
+		tag = reflect.StructTag(strings.Trim(field.Tag.Value, "`"))
+	}
+	name, options, _ = strings.Cut(cmp.Or(tag.Get("json"), tag.Get("msgpack")), ",")
+	return tag, name, options
+}
+
+// values returns the values that a text of the type d may have: those of the tag, or
+// else, if d is a declared type, its constants. None: any.
+func (l *limits) values(d *declaration) ([]string, error) {
+	switch all := strings.Split(l.enum, "|"); {
+	case len(all) > 1:
+		return all, nil
+	case l.enum != "":
+		if all = d.in.values(l.enum); len(all) == 0 {
+			return nil, fmt.Errorf("no constant of %s begins with %s", d.in.path, l.enum)
+		}
+		return all, nil
+	case l.any, l.only != "":
+		return nil, nil
+	}
+	if id, ok := d.expr.(*ast.Ident); ok && id.Name == "string" {
+		if all := d.in.values(d.name); len(all) > 1 {
+			return all, nil
+		}
+	}
+	return nil, nil
 }
 
 func (l *limits) add(word string) (err error) {

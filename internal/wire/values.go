@@ -41,7 +41,7 @@ func (g *generator) value(d *declaration, expr ast.Expr, l *limits) (node, error
 	case *ast.StarExpr:
 		return g.value(d, e.X, l)
 	case *ast.ArrayType:
-		if elem, ok := e.Elt.(*ast.Ident); ok && elem.Name == "byte" {
+		if isByte(e.Elt) {
 			return g.text(d, l)
 		}
 		return g.list(d, e.Elt, l)
@@ -91,11 +91,6 @@ func (g *generator) named(d *declaration, l *limits) (node, error) {
 		return g.structure(d, l)
 	case *ast.Ident:
 		if d.in.types[e.Name] == nil {
-			if values := d.in.values(d.name); e.Name == "string" && l.enum+l.only == "" && !l.any && len(values) > 1 {
-				of := *l
-				of.enum = strings.Join(values, "|")
-				l = &of
-			}
 			return g.basic(d, e.Name, l)
 		}
 	}
@@ -216,20 +211,17 @@ func (g *generator) text(d *declaration, l *limits) (node, error) {
 		return node{"const": l.only}, nil
 	}
 	value := node{"type": "string"}
-	if l.high == "" && l.enum == "" && l.pattern == "" && !l.any {
+	values, err := l.values(d)
+	if err != nil {
+		return nil, err
+	}
+	if l.high == "" && len(values) == 0 && l.pattern == "" && !l.any {
 		return nil, errors.New("the text has no limit: give it a tag lim, lim:\"any\" if it may be of any length")
 	}
 	if l.pattern != "" {
 		value["pattern"] = l.pattern
 	}
-	if l.enum != "" {
-		values := strings.Split(l.enum, "|")
-		if len(values) == 1 {
-			values = d.in.values(l.enum)
-		}
-		if len(values) == 0 {
-			return nil, fmt.Errorf("no constant of %s begins with %s", d.in.path, l.enum)
-		}
+	if len(values) > 0 {
 		value["enum"] = anys(values)
 	}
 	return value, g.bound(value, d.in, l, "minLength", "maxLength")

@@ -41,10 +41,10 @@ type ToolSpec struct {
 	Requires []string `msgpack:"requires,omitempty" lim:"..RequiresMax,unique,item=1..CapabilityBytesMax"`
 	// What a call uses: a bare key, or bare:part with {argument} in the part.
 	ResourceKey string `msgpack:"resource_key,omitempty" lim:"..TemplateBytesMax"`
-	// The part of the `resource_key` after the colon, see
-	// [semantics.md](semantics.md#resource-keys): `text`, if absent, compared as it is, or
-	// a path in the host session's working directory. Not without a `resource_key`; one
-	// kind for all parts of a bare key in a registry.
+	// How the part of the `resource_key` after the colon is compared
+	// ([semantics.md](semantics.md#resource-keys)): as it is (`text`, also if absent), or
+	// as a path in the host session's working directory (`path`). Only with a
+	// `resource_key`; all tools of a registry with one bare key have the same kind.
 	ResourceKind ResourceKind `msgpack:"resource_kind,omitempty"`
 	// Whether a call may run twice without harm, and so needs no claim; false if absent.
 	RetrySafe bool `msgpack:"retry_safe,omitempty"`

@@ -312,15 +312,15 @@ type Prices struct {
 
 // ModelPrice is the price of one model: the fields are those of Prices.
 type ModelPrice struct {
-	// As in prices.
+	// Price of input tokens read from the provider's cache; as input if absent.
 	CacheRead int64 `msgpack:"cache_read,omitempty" lim:"0..PriceMax"`
-	// As in prices.
+	// Price of input tokens written to the provider's cache; as input if absent.
 	CacheWrite int64 `msgpack:"cache_write,omitempty" lim:"0..PriceMax"`
-	// As in prices.
+	// Price of the other input tokens.
 	Input int64 `msgpack:"input,omitempty" lim:"0..PriceMax"`
 	// The provider's name of the model. The first entry of a model counts.
 	Model string `msgpack:"model" lim:"1..planner.StepModelBytesMax"`
-	// As in prices.
+	// Price of output tokens, including reasoning.
 	Output int64 `msgpack:"output,omitempty" lim:"0..PriceMax"`
 }
 

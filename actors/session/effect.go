@@ -28,7 +28,8 @@ type Effect struct {
 type Generation struct {
 	// The session's clock when the effect was opened, Unix milliseconds.
 	At int64 `msgpack:"at"`
-	// Of the run's config; absent if that has none.
+	// How long the provider is asked to cache the prompt, as in the run's config; absent
+	// if that has none.
 	CacheTTL string `msgpack:"cache_ttl,omitempty" lim:"enum=CacheTTL"`
 	// The class of the effect.
 	Class Class `msgpack:"class" lim:"=llm"`
@@ -132,7 +133,7 @@ type ToolCall struct {
 	HostSession *HostSession `msgpack:"host_session,omitempty"`
 	// <session>.<effect>: the same at every start of the call, by any bridge.
 	IdempotencyKey string `msgpack:"idempotency_key" pattern:"^[A-Za-z0-9_-]{1,64}[.]r[1-9][0-9]{0,9}t[1-9][0-9]{0,9}c([0-9]|[1-5][0-9]|6[0-3])$"`
-	// Of the batch's plan: repeat it in the settlement.
+	// Hash (BLAKE2b-256) of the batch's plan. Repeat it in the settlement.
 	PlanHash codec.Hash `msgpack:"plan_hash"`
 	// The model's own id of the call.
 	ProviderCallID string `msgpack:"provider_call_id,omitempty" lim:"..ByBytesMax"`
@@ -523,8 +524,8 @@ type ItemList struct {
 	// Who wrote each entry, a letter for each: u user, a assistant, t tool. The first t
 	// after an a is the result of its first call, the next one of its second, and so on.
 	Roles string `msgpack:"roles" lim:"1..ItemsMax+SteersMax" pattern:"^[aut]+$"`
-	// Of each entry the sequence in REFOLD_LOG of its event, less that of the entry before
-	// (0 before the first). May be negative.
+	// Of each entry, the difference between the sequence in REFOLD_LOG of its event and
+	// that of the entry before (0 before the first). May be negative.
 	Seqs []int64 `msgpack:"seqs" lim:"..ItemsMax+SteersMax"`
 }
 

@@ -114,7 +114,7 @@ type Content struct {
 	// Several contents in order; a model is shown them with line breaks between. At most
 	// 64, including those inside parts.
 	Parts []Content `json:"parts,omitempty" msgpack:"parts,omitempty" lim:"..PartsMax,filled"`
-	// Of the blob, in bytes. Like `media_type` and `name`, only with a blob.
+	// Size of the blob in bytes. Like `media_type` and `name`, only with a blob.
 	Size int64 `json:"size,omitempty" msgpack:"size,omitempty" lim:"0..NumberMax"`
 	// Text.
 	Text string `json:"text,omitempty" msgpack:"text,omitempty" lim:"..TextBytesMax" hint:"store it as a blob"`
@@ -155,8 +155,8 @@ const (
 type SteerRequested struct {
 	// The user's input.
 	Input Content `msgpack:"input" lim:"filled"`
-	// Must be the active run; if absent, whichever is active. Another number is `stale`,
-	// or `illegal_transition` if that run is queued.
+	// The active run, whichever it is if absent. Another number is `stale`, or
+	// `illegal_transition` if that run is queued.
 	Run uint32 `msgpack:"run,omitempty" lim:"@run"`
 }
 
@@ -288,8 +288,8 @@ type HostSession struct {
 	// keys are relative to it. It stays with the `id` until another one is reported.
 	// Without it an absolute path gives the bare key.
 	Root string `json:"root,omitempty" msgpack:"root,omitempty" lim:"..HostRootBytesMax" pattern:"^(/|$)"`
-	// Which worker holds it. If it is a target below the executor's, such as `host-w1` for
-	// `host`, later calls of tools that need a ready host session go to that target; a
+	// The worker that holds it. If it is a target below the executor's, such as `host-w1`
+	// for `host`, later calls of tools that need a ready host session go to that target; a
 	// route of another form is for people.
 	Route string `json:"route,omitempty" msgpack:"route,omitempty" lim:"..HostIDBytesMax"`
 	// Only ready makes the tools of a host available. none forgets the host session.
@@ -421,8 +421,9 @@ type ToolCallSettled struct {
 	// What the model is shown. Refold's bridges put results that are files, or larger than
 	// 256 KiB, in parts: text for the model, and a blob each.
 	Output *Content `msgpack:"output,omitempty"`
-	// That of the effect; another one is a `bad_settlement`. For a host loop's call that
-	// of the view; another one is `plan_mismatch`, and the call stays open.
+	// Hash of the plan that the effect names; another one is a `bad_settlement`. For a
+	// call of a host loop, the hash that the view names; another one is `plan_mismatch`,
+	// and the call stays open.
 	PlanHash string `msgpack:"plan_hash,omitempty" lim:"@hash"`
 	// How the call ended. outcome_unknown: it may have taken effect.
 	Status string `msgpack:"status" lim:"enum=succeeded|failed|cancelled|outcome_unknown"`
@@ -431,7 +432,7 @@ type ToolCallSettled struct {
 // ToolBatchSettled settles every call of a batch that has no result yet, including
 // those of later groups. A host loop that ran the plan itself publishes it.
 type ToolBatchSettled struct {
-	// That made the calls: `r1t2`, whichever attempt that was.
+	// The turn that made the calls: `r1t2`, whichever attempt that was.
 	Batch string `msgpack:"batch" lim:"@turn"`
 	// Hash of the batch's plan. With any other the whole event is refused.
 	PlanHash string `msgpack:"plan_hash" lim:"@hash"`

@@ -38,7 +38,8 @@ const (
 // SessionOpened says that the session has its first event. This is always the first
 // notice.
 type SessionOpened struct {
-	// Of the canonical bytes of the install record that the session pinned, for life.
+	// SHA-256 of the canonical bytes of the install record that the session pinned, for
+	// life.
 	Install codec.Hash `json:"install"`
 	// Version of the rules that the session follows.
 	Rules int `json:"rules" lim:"1.."`
@@ -90,8 +91,7 @@ type RunFinished struct {
 	// Instead of an output that is too large for a notice, or that an earlier event has,
 	// as for a run that waited for input: the event that has it, as `text`.
 	OutputSeq uint64 `json:"output_seq,omitempty" lim:"1.."`
-	// Of the run: `input_tokens`, `output_tokens`, `cached_tokens`, `reasoning_tokens`,
-	// and `cache_write_tokens` if there were any.
+	// Usage of the run.
 	Usage UsageTotal `json:"usage"`
 	// Cost of the run, in micro-units by its prices; 0 if absent.
 	Cost int64 `json:"cost,omitempty" lim:"0.."`

@@ -13,10 +13,10 @@ import (
 type Snapshot struct {
 	// BLAKE2b-256 of the bytes of state.
 	Hash codec.Hash `msgpack:"hash"`
-	// Of the canonical bytes of the pinned install record.
+	// SHA-256 of the canonical bytes of the pinned install record.
 	Install codec.Hash `msgpack:"install"`
-	// Of that event: its sequence and its timestamp (8 bytes each, big-endian), the door,
-	// a zero byte, the payload.
+	// BLAKE2b-256 of the latest folded event: its sequence and timestamp (8 bytes each,
+	// big-endian), the door, a zero byte, the payload.
 	Leaf codec.Hash `msgpack:"leaf"`
 	// Version of the rules that the session follows.
 	Rules int `msgpack:"rules" lim:"1.."`

@@ -41,7 +41,8 @@ type View struct {
 	Rules int `json:"rules" lim:"1.."`
 	// Hash of the pinned install record.
 	Install string `json:"install" lim:"@hash"`
-	// Of the registry of the next turn: the session's own, else the install record's.
+	// Hash of the registry that the next turn is offered from: the session's own, else the
+	// install record's.
 	Registry string `json:"registry" lim:"@hash"`
 	// The profile selected for the session.
 	Profile string `json:"profile,omitempty" lim:"any"`
@@ -198,10 +199,10 @@ type ViewEffect struct {
 type Trouble struct {
 	// class/target
 	Target string `json:"target" pattern:"^(llm|tool|wake|step|space)/[A-Za-z0-9_-]{1,64}$"`
-	// Of the latest failed try, such as `network`, `overloaded`, `rate_limited`, `auth`,
-	// `deadline_exceeded`; or `lacks`: the target is served without something that it
-	// needs, such as a key; or `executor`: the executor reports the trouble; or, in a view
-	// alone, `bridge_silent`.
+	// The code of the latest failure, such as `network`, `overloaded`, `rate_limited`,
+	// `auth` or `deadline_exceeded`; `lacks`, if the target is served without something
+	// that it needs, such as a key; `executor`, if the executor reports the trouble; or,
+	// in a view alone, `bridge_silent`.
 	Code string `json:"code" lim:"1..CodeBytesMax"`
 	// For people. Bridges remove the secrets that they were given, and send at most 200
 	// bytes.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -197,31 +196,6 @@ func (c *Conn) Incarnation() uint64 { return c.dial.opened.Load() }
 func (c *Conn) CurrentIncarnation() uint64 {
 	c.NC.IsConnected() // waits for the lock that a reconnect holds
 	return c.Incarnation()
-}
-
-// dialer opens connections and counts them. Incarnation is read several times for
-// each effect; the client library's own count takes the lock that publishing takes,
-// which cost 10 us of a run with 1,000 runs in flight.
-type dialer struct {
-	net.Dialer
-	server nats.InProcessConnProvider // nil: connect over TCP
-	opened atomic.Uint64
-}
-
-// Dial implements nats.CustomDialer.
-func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	return d.count(d.Dialer.Dial(network, address))
-}
-
-// InProcessConn implements nats.InProcessConnProvider.
-func (d *dialer) InProcessConn() (net.Conn, error) { return d.count(d.server.InProcessConn()) }
-
-func (d *dialer) count(conn net.Conn, err error) (net.Conn, error) {
-	if err != nil {
-		return nil, err
-	}
-	d.opened.Add(1)
-	return &refusable{Conn: conn}, nil
 }
 
 // Reconnected returns the time of the last reconnect, zero if there was none.

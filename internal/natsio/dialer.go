@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
 )
 
 // refusable is a connection of which a failed write says why the server closed it. A
@@ -37,4 +39,29 @@ func (c *refusable) Write(p []byte) (int, error) {
 		err = fmt.Errorf("the server said %s (%w)", *said, err)
 	}
 	return n, err
+}
+
+// dialer opens connections and counts them. Incarnation is read several times for
+// each effect; the client library's own count takes the lock that publishing takes,
+// which cost 10 us of a run with 1,000 runs in flight.
+type dialer struct {
+	net.Dialer
+	server nats.InProcessConnProvider // nil: connect over TCP
+	opened atomic.Uint64
+}
+
+// Dial implements nats.CustomDialer.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	return d.count(d.Dialer.Dial(network, address))
+}
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (d *dialer) InProcessConn() (net.Conn, error) { return d.count(d.server.InProcessConn()) }
+
+func (d *dialer) count(conn net.Conn, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	d.opened.Add(1)
+	return &refusable{Conn: conn}, nil
 }

@@ -18,8 +18,9 @@
 //
 // # Where things are
 //
-//   - codec, planner, actors/session, subjects: pure. Bytes, plans, the fold,
-//     and names. They have no clock and do no I/O.
+//   - codec, planner, space, actors/spaces, actors/session, subjects: pure. Bytes,
+//     plans, manifests, a session's spaces, the fold, and names. They have no clock
+//     and do no I/O.
 //   - bridge, client: public. Serve your own tools; start and follow runs.
 //   - internal: NATS, the engine of the session-actors, models and tools.
 //   - cmd: two daemons, and the command line program refold.

@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/space"
 )
@@ -52,7 +52,7 @@ type Pack struct {
 }
 
 type builtPack struct {
-	spaces.Built
+	spacefiles.Built
 	manifest *space.Manifest
 	target   string
 	tools    function.Set
@@ -135,12 +135,12 @@ func (p Pack) build() (*builtPack, error) {
 	if err := errors.Join(all...); err != nil {
 		return nil, fmt.Errorf("pack %s: %w", p.Name, err)
 	}
-	head := spaces.PackHead{Name: p.Name, Version: p.Version, Description: p.Description, DisplayName: p.DisplayName, Category: p.Category}
-	added, err := spaces.PackFiles(p.Files, head, specs, p.Needs)
+	head := spacefiles.PackHead{Name: p.Name, Version: p.Version, Description: p.Description, DisplayName: p.DisplayName, Category: p.Category}
+	added, err := spacefiles.PackFiles(p.Files, head, specs, p.Needs)
 	if err == nil {
-		files := spaces.Overlay(p.Files, added)
-		b.Built, err = spaces.Read(context.Background(), func(context.Context) (fs.FS, error) { return files, nil },
-			func() spaces.Options { return spaces.Options{Space: p.Name, Kind: space.Pack} })
+		files := spacefiles.Overlay(p.Files, added)
+		b.Built, err = spacefiles.Read(context.Background(), func(context.Context) (fs.FS, error) { return files, nil },
+			func() spacefiles.Options { return spacefiles.Options{Space: p.Name, Kind: space.Pack} })
 	}
 	if err == nil && b.Manifest == nil {
 		all := make([]error, len(b.Problems))

@@ -15,7 +15,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/space"
 )
@@ -80,10 +80,10 @@ func TestInvalidPackIsRefused(t *testing.T) {
 		"leave Target out":        {Name: "crm", Version: "1.0.0", Tools: one(function.New("crm.lookup", lookup, function.Target("host")))},
 		"is listed twice":         {Name: "crm", Version: "1.0.0", Tools: one(function.New("crm.lookup", lookup), function.New("crm.lookup", lookup))},
 		"is nil":                  {Name: "crm", Version: "1.0.0", Tools: one(nil)},
-		"names the bindings":      {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spaces.IndexName: {Data: []byte(`{"bindings":"x.json"}`)}}},
+		"names the bindings":      {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spacefiles.IndexName: {Data: []byte(`{"bindings":"x.json"}`)}}},
 		"needs":                   {Name: "crm", Version: "1.0.0", Needs: []string{"secret"}},
 		"the function is nil":     {Name: "crm", Version: "1.0.0", Tools: one(function.New[lookupArguments, string]("crm.lookup", nil))},
-		"unknown here; known are": {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spaces.IndexName: {Data: []byte(`{"colour":1}`)}}},
+		"unknown here; known are": {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spacefiles.IndexName: {Data: []byte(`{"colour":1}`)}}},
 	} {
 		if _, err := p.build(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

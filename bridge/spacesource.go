@@ -9,11 +9,12 @@ import (
 	"io/fs"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/space"
 )
@@ -30,7 +31,7 @@ func (f Folder) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executo
 	if f.Dir == "" {
 		return executor.SpaceContent{}, isMissing("Folder.Dir")
 	}
-	return readSource(ctx, spaces.Source{Dir: f.Dir}, f.NoScan, r, nil)
+	return readSource(ctx, spacefiles.Source{Dir: f.Dir}, f.NoScan, r, nil)
 }
 
 // Bucket reads spaces from a NATS object store, over the connection of a bridge:
@@ -51,7 +52,7 @@ func (b Bucket) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executo
 	case b.Name == "":
 		return executor.SpaceContent{}, isMissing("Bucket.Name")
 	}
-	return readSource(ctx, spaces.Source{Bucket: b.Name, Prefix: b.Prefix}, b.NoScan, r, b.Bridge.bus.Objects)
+	return readSource(ctx, spacefiles.Source{Bucket: b.Name, Prefix: b.Prefix}, b.NoScan, r, b.Bridge.bus.Objects)
 }
 
 // isMissing returns the error of a reader without a field that it needs.
@@ -59,10 +60,10 @@ func isMissing(field string) error {
 	return &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: "bridge." + field + " is missing: set it where the reader is made"}
 }
 
-func readSource(ctx context.Context, s spaces.Source, noScan bool, r executor.SpaceRequest, store spaces.Store) (executor.SpaceContent, error) {
+func readSource(ctx context.Context, s spacefiles.Source, noScan bool, r executor.SpaceRequest, store spacefiles.Store) (executor.SpaceContent, error) {
 	files, err := s.Open(ctx, r.Version, store)
 	switch {
-	case errors.Is(err, spaces.ErrVersion):
+	case errors.Is(err, spacefiles.ErrVersion):
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeVersionUnknown, Detail: err.Error()}
 	case errors.Is(err, fs.ErrNotExist):
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: err.Error()}
@@ -70,7 +71,7 @@ func readSource(ctx context.Context, s spaces.Source, noScan bool, r executor.Sp
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: err.Error()}
 	}
 	content := executor.SpaceContent{Files: files, NoScan: noScan, Source: sourceModule}
-	if content.Signatures, err = spaces.ReadSignatures(files); err != nil {
+	if content.Signatures, err = spacefiles.ReadSignatures(files); err != nil {
 		if c, ok := files.(io.Closer); ok {
 			_ = c.Close() // it was only read
 		}
@@ -100,7 +101,7 @@ func (p Published) ReadSpace(ctx context.Context, r executor.SpaceRequest) (exec
 	case errors.Is(err, journal.ErrVersion):
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeVersionUnknown, Detail: fmt.Sprintf("no published version of %s that the grant permits is %s: refold pack list %s shows which there are", r.Space, cmp.Or(r.Version, "a release"), r.Space)}
 	case errors.Is(err, journal.ErrUntrusted):
-		return executor.SpaceContent{}, &executor.Error{Code: session.CodeWorkspaceUntrusted, Detail: fmt.Sprintf("versions of %s are published that match, and the grant trusts none: no manifest is among its digests, and none of its keys signed one; refold pack list %s shows who did", r.Space, r.Space)}
+		return executor.SpaceContent{}, &executor.Error{Code: spaces.CodeWorkspaceUntrusted, Detail: fmt.Sprintf("versions of %s are published that match, and the grant trusts none: no manifest is among its digests, and none of its keys signed one; refold pack list %s shows who did", r.Space, r.Space)}
 	case err != nil:
 		return executor.SpaceContent{}, err
 	}

@@ -8,7 +8,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
@@ -42,7 +42,7 @@ func ExampleClient_Sync() {
 	}
 	fmt.Println(end.Staged.Outcome, "from", end.Staged.Revision, "with", len(end.Manifest.Prompts), "prompt pack")
 
-	if seq, err = c.Apply(ctx, "hello", client.ApplyOptions{Mode: session.ModeImmediate, Hash: end.Staged.Hash}); err != nil {
+	if seq, err = c.Apply(ctx, "hello", client.ApplyOptions{Mode: spaces.ModeImmediate, Hash: end.Staged.Hash}); err != nil {
 		log.Fatal(err)
 	}
 	v, err := c.Taken(ctx, "hello", seq)

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/internal/journal"
 )
 
@@ -51,11 +52,11 @@ var bodies = map[string]func(json.RawMessage) any{
 	session.NoticeApprovalRequested:  bodyOf[session.ApprovalRequested],
 	session.NoticeBudgetExceeded:     bodyOf[session.BudgetExceeded],
 	session.NoticeSessionQuarantined: bodyOf[session.SessionQuarantined],
-	session.NoticeWorkspaceStaged:    bodyOf[session.WorkspaceStaged],
-	session.NoticeWorkspaceApplied:   bodyOf[session.WorkspaceApplied],
-	session.NoticeWorkspaceFailed:    bodyOf[session.WorkspaceFailed],
-	session.NoticeWorkspaceGone:      bodyOf[session.WorkspaceGone],
-	session.NoticeWorkspaceDisplaced: bodyOf[session.WorkspaceDisplaced],
+	spaces.NoticeWorkspaceStaged:     bodyOf[spaces.WorkspaceStaged],
+	spaces.NoticeWorkspaceApplied:    bodyOf[spaces.WorkspaceApplied],
+	spaces.NoticeWorkspaceFailed:     bodyOf[spaces.WorkspaceFailed],
+	spaces.NoticeWorkspaceGone:       bodyOf[spaces.WorkspaceGone],
+	spaces.NoticeWorkspaceDisplaced:  bodyOf[spaces.WorkspaceDisplaced],
 	session.ProgressTurnSettled:      bodyOf[session.TurnSettled],
 	session.ProgressCallSettled:      bodyOf[session.CallSettled],
 }

@@ -7,23 +7,24 @@ import (
 	"slices"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
 
 // SyncOptions are the optional parts of a request to sync a space.
 type SyncOptions struct {
-	ID      string         // of the event, at most 64 bytes; empty: a new ULID
-	Version string         // for the reader; empty: the current one
-	Only    []string       // prompts, tools, context, skills: read these, and keep the rest; nil: all
-	Dry     bool           // read and check, and stage nothing. It may be combined only with Version
-	Grant   *session.Grant // for this space, in place of the install record's; nil: that one
-	Kind    space.Kind     // the request is refused if the space is of the other kind; empty: any
+	ID      string        // of the event, at most 64 bytes; empty: a new ULID
+	Version string        // for the reader; empty: the current one
+	Only    []string      // prompts, tools, context, skills: read these, and keep the rest; nil: all
+	Dry     bool          // read and check, and stage nothing. It may be combined only with Version
+	Grant   *spaces.Grant // for this space, in place of the install record's; nil: that one
+	Kind    space.Kind    // the request is refused if the space is of the other kind; empty: any
 
 	// Apply, if given, is the mode in which the space is applied as soon as it is
-	// read: session.ModeNextRun, ModeNextStep or ModeImmediate. PromptPack and
+	// read: spaces.ModeNextRun, ModeNextStep or ModeImmediate. PromptPack and
 	// ToolCatalog go with it; empty: the workspace's defaults.
-	Apply                   string
+	Apply                   spaces.Mode
 	PromptPack, ToolCatalog string
 }
 
@@ -43,10 +44,10 @@ func (c *Client) Sync(ctx context.Context, sid, name string, o SyncOptions) (seq
 
 // ApplyOptions are the optional parts of a request to apply a space.
 type ApplyOptions struct {
-	ID    string // of the event, at most 64 bytes; empty: a new ULID
-	Space string // empty: the staged one
-	Mode  string // session.ModeNextRun, also when empty, ModeNextStep or ModeImmediate
-	Hash  string // of the manifest that must be staged, in hex; empty: any
+	ID    string      // of the event, at most 64 bytes; empty: a new ULID
+	Space string      // empty: the staged one
+	Mode  spaces.Mode // spaces.ModeNextRun, also when empty, ModeNextStep or ModeImmediate
+	Hash  string      // of the manifest that must be staged, in hex; empty: any
 
 	PromptPack, ToolCatalog string // empty: the workspace's defaults
 }
@@ -73,9 +74,9 @@ func (c *Client) DetachPack(ctx context.Context, sid, name string) (seq uint64, 
 
 // HeldSpace is a manifest that a session holds.
 type HeldSpace struct {
-	Pin      session.SpacePin
+	Pin      spaces.Pin
 	Stage    string          // StageStaged, StagePending, StageApplied
-	Mode     string          // if it is pending
+	Mode     spaces.Mode     // if it is pending
 	Manifest *space.Manifest // read-only
 }
 
@@ -101,7 +102,7 @@ func heldBy(state *session.State) (held []HeldSpace) {
 	if state.Spaces == nil {
 		return nil
 	}
-	add := func(p session.SpacePin, stage, mode string) {
+	add := func(p spaces.Pin, stage string, mode spaces.Mode) {
 		held = append(held, HeldSpace{Pin: p, Stage: stage, Mode: mode, Manifest: state.Manifest(p.Hash)})
 	}
 	for _, s := range state.Spaces.Staged {
@@ -119,10 +120,10 @@ func heldBy(state *session.State) (held []HeldSpace) {
 // SyncEnd is the end of a sync. Staged or Failed is set, or both if the space was
 // staged and the requested apply failed.
 type SyncEnd struct {
-	Seq      uint64                   // of the event that ended it
-	Staged   *session.WorkspaceStaged // nil: nothing was read, or the session does not trust it
-	Failed   *session.WorkspaceFailed // nil: nothing failed
-	Problems []space.Problem          // all problems that the reader reported; Failed has the first of them
+	Seq      uint64                  // of the event that ended it
+	Staged   *spaces.WorkspaceStaged // nil: nothing was read, or the session does not trust it
+	Failed   *spaces.WorkspaceFailed // nil: nothing failed
+	Problems []space.Problem         // all problems that the reader reported; Failed has the first of them
 
 	Manifest *space.Manifest // as read; nil: none
 	Before   []HeldSpace     // the manifests of the space that the session held at the request, the newest first
@@ -270,11 +271,11 @@ func (t *foldedEvent) syncEnd(effect string) *SyncEnd {
 	end := SyncEnd{Seq: t.Seq}
 	for _, n := range t.notices {
 		switch d := n.Data.(type) {
-		case session.WorkspaceStaged:
+		case spaces.WorkspaceStaged:
 			if d.Effect == effect {
 				end.Staged = &d
 			}
-		case session.WorkspaceFailed:
+		case spaces.WorkspaceFailed:
 			if d.Effect == effect {
 				end.Failed, end.Problems = &d, d.Problems
 			}

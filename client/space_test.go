@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/space"
@@ -75,7 +76,7 @@ func TestSyncIsFollowedToItsEnd(t *testing.T) {
 	if again := w.syncEnd(seq); again.Staged == nil || again.Staged.Hash != end.Staged.Hash {
 		t.Errorf("asked again: got %+v", again)
 	}
-	apply, err := w.Apply(w.ctx, "s1", client.ApplyOptions{Mode: session.ModeImmediate, Hash: hashOf("1.0.0")})
+	apply, err := w.Apply(w.ctx, "s1", client.ApplyOptions{Mode: spaces.ModeImmediate, Hash: hashOf("1.0.0")})
 	bustest.OK(t, err)
 	if v, err := w.Taken(w.ctx, "s1", apply); err != nil || v.Workspace == nil || v.Workspace.Version != "1.0.0" {
 		t.Errorf("applied: got %+v, %v", v.Workspace, err)
@@ -83,15 +84,15 @@ func TestSyncIsFollowedToItsEnd(t *testing.T) {
 
 	seq = w.sync(client.SyncOptions{})
 	w.say(session.DoorSpace, "s1", session.TypeWorkspaceSyncUnchanged, map[string]any{"effect": "y2", "hash": hashOf("1.0.0")})
-	if end := w.syncEnd(seq); end.Staged == nil || end.Staged.Outcome != session.OutcomeUnchanged || end.Manifest == nil || stages(end.Before) != "applied 1.0.0" {
+	if end := w.syncEnd(seq); end.Staged == nil || end.Staged.Outcome != spaces.OutcomeUnchanged || end.Manifest == nil || stages(end.Before) != "applied 1.0.0" {
 		t.Errorf("unchanged: got %+v", end)
 	}
 	seq = w.sync(client.SyncOptions{Dry: true})
 	w.ready("y3", "1.1.0")
-	if end := w.syncEnd(seq); end.Staged == nil || end.Staged.Outcome != session.OutcomeDry || end.Manifest == nil || stages(end.After) != "applied 1.0.0" {
+	if end := w.syncEnd(seq); end.Staged == nil || end.Staged.Outcome != spaces.OutcomeDry || end.Manifest == nil || stages(end.After) != "applied 1.0.0" {
 		t.Errorf("dry: got %+v", end)
 	}
-	seq = w.sync(client.SyncOptions{Apply: session.ModeNextRun, PromptPack: "none-such"})
+	seq = w.sync(client.SyncOptions{Apply: spaces.ModeNextRun, PromptPack: "none-such"})
 	w.ready("y4", "1.1.0")
 	if end := w.syncEnd(seq); end.Staged == nil || end.Failed == nil || end.Failed.Code != "workspace_invalid" || stages(end.After) != "staged 1.1.0, applied 1.0.0" {
 		t.Errorf("staged, and not applied: got %+v", end)
@@ -111,7 +112,7 @@ func TestFailedSyncReportsItsReason(t *testing.T) {
 		problems[i] = map[string]any{"code": "unknown_field", "detail": "x", "file": "a.json", "line": i + 1}
 	}
 	w.say(session.DoorSpace, "s1", session.TypeWorkspaceSyncFailed, map[string]any{"effect": "y1", "error": map[string]any{"code": "workspace_invalid"}, "problems": problems})
-	if end := w.syncEnd(seq); end.Staged != nil || end.Failed == nil || len(end.Failed.Problems) != session.NoticeProblemsMax || len(end.Problems) != space.ProblemsMax || end.Manifest != nil {
+	if end := w.syncEnd(seq); end.Staged != nil || end.Failed == nil || len(end.Failed.Problems) != spaces.NoticeProblemsMax || len(end.Problems) != space.ProblemsMax || end.Manifest != nil {
 		t.Errorf("failed: got %+v", end)
 	}
 
@@ -187,7 +188,7 @@ func TestSyncOfQuarantinedSessionHasNoEnd(t *testing.T) {
 func TestSyncBringsAGrant(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, record)
-	seq := w.sync(client.SyncOptions{Grant: &session.Grant{Space: "support", Target: "mine"}})
+	seq := w.sync(client.SyncOptions{Grant: &spaces.Grant{Space: "support", Target: "mine"}})
 	v, err := w.Taken(w.ctx, "s1", seq)
 	if err != nil || len(v.Open) == 0 || v.Open[0].Target != "mine" {
 		t.Fatalf("got %+v, %v", v.Open, err)
@@ -201,7 +202,7 @@ func TestSyncBringsAGrant(t *testing.T) {
 func TestNoticesOfSpacesHaveBodies(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, spaceRecord).host()
-	first := w.sync(client.SyncOptions{Apply: session.ModeImmediate})
+	first := w.sync(client.SyncOptions{Apply: spaces.ModeImmediate})
 	w.ready("y1", "1.0.0")
 	if _, err := w.Detach(w.ctx, "s1", "support"); err != nil {
 		t.Fatal(err)
@@ -212,13 +213,13 @@ func TestNoticesOfSpacesHaveBodies(t *testing.T) {
 	for n, err := range w.Notices(w.ctx, "s1", 0) {
 		bustest.OK(t, err)
 		switch d := n.Body().(type) {
-		case session.WorkspaceStaged:
+		case spaces.WorkspaceStaged:
 			said = append(said, "staged "+d.Version)
-		case session.WorkspaceApplied:
-			said = append(said, "applied "+d.Mode)
-		case session.WorkspaceGone:
+		case spaces.WorkspaceApplied:
+			said = append(said, "applied "+string(d.Mode))
+		case spaces.WorkspaceGone:
 			said = append(said, "gone "+d.Workspace)
-		case session.WorkspaceFailed:
+		case spaces.WorkspaceFailed:
 			said = append(said, "failed "+d.Code)
 		}
 		if len(said) == 4 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -162,7 +163,7 @@ func newDoorsCase(t *testing.T, field string, values [2]string) *doorsCase {
 	case "enable", "force": // they add to what a profile has
 		c.record.Profiles, c.record.DefaultProfile = []planner.Profile{{Profile: "one", Tools: []string{}}}, "one"
 	case "prompt_pack", "skills", "tool_catalog", "workspace":
-		c.record.Spaces = []session.Grant{{Manifest: doorsManifest().Bytes(), Space: "support"}}
+		c.record.Spaces = []spaces.Grant{{Manifest: doorsManifest().Bytes(), Space: "support"}}
 	}
 	c.a, c.b = c.value(values[0]), c.value(values[1])
 	return c

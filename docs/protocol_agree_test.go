@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -174,7 +175,7 @@ func (a *agreement) fold(payload []byte) told {
 		switch said := n.Data.(type) {
 		case session.EventRejected:
 			return told{said.Code, said.Detail}
-		case session.WorkspaceFailed:
+		case spaces.WorkspaceFailed:
 			if said.Code == session.CodeBadSettlement {
 				return told{session.CodeBadSettlement, said.Detail}
 			}

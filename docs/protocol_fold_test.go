@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -169,7 +170,7 @@ func (f *folding) bad(notices []session.Notice) bool {
 		if end, ok := n.Data.(session.RunFinished); ok && end.Code == session.CodeBadSettlement {
 			return true
 		}
-		if failed, ok := n.Data.(session.WorkspaceFailed); ok && failed.Code == session.CodeBadSettlement {
+		if failed, ok := n.Data.(spaces.WorkspaceFailed); ok && failed.Code == session.CodeBadSettlement {
 			return true
 		}
 	}
@@ -231,7 +232,7 @@ func reach(t *testing.T, typ string) *folding {
 		Approval: planner.ApprovalAlways, ArgsSchema: raw(t, `{"type":"object"}`),
 		Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "desk"}, ToolID: "desk.pay", ToolName: "pay",
 	})
-	record.Spaces = []session.Grant{embeddedGrant()}
+	record.Spaces = []spaces.Grant{embeddedGrant()}
 	payload, err := codec.Marshal(record)
 	if err != nil {
 		t.Fatal(err)

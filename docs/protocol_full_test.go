@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -189,7 +190,7 @@ func fullInstall(t *testing.T) session.InstallRecord {
 	pack := packGrant()
 	pack.Space = "crm"
 	return session.InstallRecord{
-		Spaces:       []session.Grant{grant, pack},
+		Spaces:       []spaces.Grant{grant, pack},
 		Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{
 			Approval: []planner.ApprovalRule{{Decision: planner.Deny, Tools: []string{"lookup"}, When: `args.who == "me"`}},
 			Coverage: session.CoverageFail, Ingress: []string{"model"},

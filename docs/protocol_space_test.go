@@ -4,6 +4,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
@@ -42,38 +43,38 @@ func stagedManifest() *space.Manifest {
 
 // fullGrant is a grant that operators may bring with a sync; with a manifest it
 // is one of the install record.
-func fullGrant() session.Grant {
-	return session.Grant{
+func fullGrant() spaces.Grant {
+	return spaces.Grant{
 		Digests: []string{supportManifest().Hash().String()}, Keys: []string{fullKey()}, Kind: space.Workspace,
-		May:   []string{session.MayPrompt, session.MaySkills, session.MayResponseFormat, session.MayParams, session.MayRewords},
+		May:   []string{spaces.MayPrompt, spaces.MaySkills, spaces.MayResponseFormat, spaces.MayParams, spaces.MayRewords},
 		RunMS: 60_000, Sources: []string{"module", "package", "factory"}, Space: "support", Target: "files", Version: "1",
 	}
 }
 
 // packGrant is a grant of a pack, with all its fields but a manifest.
-func packGrant() session.Grant {
+func packGrant() spaces.Grant {
 	g := fullGrant()
-	g.Kind, g.May, g.Attach, g.Targets = space.Pack, []string{session.MayPrompt, session.MaySkills}, []string{session.AttachOperator, session.AttachModel}, []string{"crm-v1"}
+	g.Kind, g.May, g.Attach, g.Targets = space.Pack, []string{spaces.MayPrompt, spaces.MaySkills}, []string{spaces.AttachOperator, spaces.AttachModel}, []string{"crm-v1"}
 	return g
 }
 
 // embeddedGrant is the grant that brings the workspace of reach's session.
-func embeddedGrant() session.Grant {
-	return session.Grant{Manifest: supportManifest().Bytes(), Space: "support"}
+func embeddedGrant() spaces.Grant {
+	return spaces.Grant{Manifest: supportManifest().Bytes(), Space: "support"}
 }
 
 // fullSpace is full for events about spaces.
 func fullSpace(typ string) any {
-	hash, by := supportManifest().Hash().String(), &session.Signature{Key: fullKey(), Sig: "AQ"}
+	hash, by := supportManifest().Hash().String(), &space.Signature{Key: fullKey(), Sig: "AQ"}
 	problems := []space.Problem{{Code: space.MissingFile, Detail: "there is no such file", File: "agent.workspace.json", Line: 3, Path: "prompts.default"}}
 	switch typ {
 	case session.TypeWorkspaceSyncRequested:
 		grant := packGrant()
 		return session.WorkspaceSyncRequested{
-			Apply: session.ModeNextRun, Grant: &grant, Kind: grant.Kind, PromptPack: "short", ToolCatalog: "two", Version: "1.4", Workspace: "support",
+			Apply: spaces.ModeNextRun, Grant: &grant, Kind: grant.Kind, PromptPack: "short", ToolCatalog: "two", Version: "1.4", Workspace: "support",
 		}
 	case session.TypeWorkspaceApplyRequested:
-		return session.WorkspaceApplyRequested{Hash: stagedManifest().Hash().String(), Mode: session.ModeNextStep, PromptPack: "default", ToolCatalog: "default", Workspace: "support"}
+		return session.WorkspaceApplyRequested{Hash: stagedManifest().Hash().String(), Mode: spaces.ModeNextStep, PromptPack: "default", ToolCatalog: "default", Workspace: "support"}
 	case session.TypeWorkspaceDetached:
 		return session.WorkspaceDetached{Kind: space.Workspace, Workspace: "support"}
 	case session.TypeWorkspaceSnapshotReady:

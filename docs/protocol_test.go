@@ -38,7 +38,7 @@ import (
 const (
 	schemasDir = "docs/schemas"
 	partsDir   = "parts" // of what several messages have
-	filesDir   = "files" // of files of spaces, which are no messages: internal/spaces holds them
+	filesDir   = "files" // of files of spaces, which are no messages: internal/spacefiles holds them
 	schemaBase = "refold:///docs/schemas/"
 	dialect    = "https://json-schema.org/draft/2020-12/schema"
 )

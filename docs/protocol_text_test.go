@@ -175,7 +175,7 @@ func TestProtocolListsCodes(t *testing.T) {
 		return constants(t, file, func(name, typ string) bool { return strings.HasPrefix(name, prefix) && typ == "" })
 	}
 	calls := constants(t, "planner/check.go", func(_, typ string) bool { return typ == "Code" })
-	own := named("actors/session/rejection.go", "Code")
+	own := slices.Concat(named("actors/session/rejection.go", "Code"), named("actors/spaces/settle.go", "Code"))
 	results, ends := namesInTable(told["Results"]), append(namesInTable(told["Ends of runs"]), namesInTable(told["Ends of syncs"])...)
 	for _, c := range []struct {
 		section   string

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
-	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 )
 
 const packRoles = `
@@ -70,11 +70,11 @@ func TestPacksHaveTheirRights(t *testing.T) {
 	config := "targets: {files: {spaces: {support: {bucket: FILES, prefix: support/}, '*': {packs: true}}}}\n"
 	startDaemon(t, "bridge", g.daemon("spaces", "--spaces", writeFile(t, "spaces.yaml", config))...)
 	s.sync("s1", "support", nil)
-	if staged := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 1); staged.Workspace != "support" {
+	if staged := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 1); staged.Workspace != "support" {
 		t.Errorf("from a bucket: got %+v", staged)
 	}
 	s.sync("s1", "crm", object{"version": "1"})
-	if staged := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 2); staged.Workspace != "crm" || staged.Version != "1.4.2" {
+	if staged := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 2); staged.Workspace != "crm" || staged.Version != "1.4.2" {
 		t.Errorf("a published pack: got %+v", staged)
 	}
 	g.wantNone()

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/function"
 )
@@ -112,7 +113,7 @@ func TestPackIsUpgradedInABatchAndBack(t *testing.T) {
 	adopt := func(sid string, e *ear, n int, want string, data object) {
 		t.Helper()
 		s.sync(sid, "crm", data)
-		if staged := nth[session.WorkspaceStaged](t, e, session.NoticeWorkspaceStaged, n); staged.Version != want {
+		if staged := nth[spaces.WorkspaceStaged](t, e, spaces.NoticeWorkspaceStaged, n); staged.Version != want {
 			t.Errorf("%s, sync %d: got %+v, want %s", sid, n, staged, want)
 		}
 	}

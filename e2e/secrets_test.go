@@ -23,6 +23,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/bridge/function"
@@ -160,11 +161,11 @@ turns:
 
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.sync("s1", "leak", object{"apply": "next_run"})
-	if staged := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 1); len(staged.Lacks) != 0 {
+	if staged := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 1); len(staged.Lacks) != 0 {
 		t.Errorf("lacks %v", staged.Lacks)
 	}
 	s.sync("s1", "shop", nil) // nobody signed it: what counts is that it was read
-	nth[session.WorkspaceFailed](t, heard, session.NoticeWorkspaceFailed, 1)
+	nth[spaces.WorkspaceFailed](t, heard, spaces.NoticeWorkspaceFailed, 1)
 	s.run(session.DoorIn, "s1", "Go.", nil)
 	s.wantEnd("s1", 1, session.Completed, "")
 	if n := strings.Count(reader.out.String(), "is missing"); n != 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 )
 
 // skillFiles are a folder as people have them: skills at both places, without an
@@ -70,7 +71,7 @@ func TestSkillsAreLoadedReadAndRun(t *testing.T) {
 	s.spacesBridge("targets:\n  team:\n    spaces:\n      team: {dir: "+dir+"}\n", skillScript, "--tools", "host", "--workdir", t.TempDir())
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.sync("s1", "team", object{"apply": "immediate_if_idle"})
-	staged := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 1)
+	staged := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 1)
 	if len(staged.Lacks) != 1 || staged.Lacks[0] != "bin:no-such-program-here" {
 		t.Errorf("lacks: got %v", staged.Lacks)
 	}

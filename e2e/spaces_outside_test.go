@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 )
 
@@ -113,15 +114,15 @@ func TestReaderFromOutside(t *testing.T) {
 	s.models("turns:\n  - shown: {system: [You are from outside.]}\n    say: I am.\n", "scripted")
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.sync("s1", "support", object{"apply": "next_run"})
-	staged := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 1)
+	staged := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 1)
 	s.run(session.DoorIn, "s1", "Who are you?", nil)
 	s.wantEnd("s1", 1, session.Completed, "")
 	s.sync("s1", "support", nil)
-	if again := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 2); again.Outcome != session.OutcomeUnchanged || again.Hash != staged.Hash {
+	if again := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 2); again.Outcome != spaces.OutcomeUnchanged || again.Hash != staged.Hash {
 		t.Errorf("the same again: %+v", again)
 	}
 	s.sync("s1", "support", object{"version": "7"})
-	if failed := nth[session.WorkspaceFailed](t, heard, session.NoticeWorkspaceFailed, 1); failed.Code != "version_unknown" {
+	if failed := nth[spaces.WorkspaceFailed](t, heard, spaces.NoticeWorkspaceFailed, 1); failed.Code != "version_unknown" {
 		t.Errorf("another version: %+v", failed)
 	}
 	verifyAll(t, s.url)

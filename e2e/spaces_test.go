@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
@@ -172,24 +173,24 @@ func TestWorkspaceOfAFolder(t *testing.T) {
 	s.spacesBridge("targets: {files: {spaces: {support: {dir: "+dir+"/support}}}}\n", supportScript)
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.sync("s1", "support", object{"apply": "next_run"})
-	first := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 1)
+	first := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 1)
 	s.run(session.DoorIn, "s1", "How long?", nil)
 	s.wantEnd("s1", 1, session.Completed, "")
-	if applied := nth[session.WorkspaceApplied](t, heard, session.NoticeWorkspaceApplied, 1); applied.Hash != first.Hash || first.Outcome != session.OutcomeStaged {
+	if applied := nth[spaces.WorkspaceApplied](t, heard, spaces.NoticeWorkspaceApplied, 1); applied.Hash != first.Hash || first.Outcome != spaces.OutcomeStaged {
 		t.Errorf("staged %+v, applied %+v", first, applied)
 	}
 	s.sync("s1", "support", nil)
-	if again := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 2); again.Outcome != session.OutcomeUnchanged || again.Hash != first.Hash {
+	if again := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 2); again.Outcome != spaces.OutcomeUnchanged || again.Hash != first.Hash {
 		t.Errorf("without an edit: %+v", again)
 	}
 
 	folder(t, filepath.Join(dir, "support"), editedSupport())
 	s.sync("s1", "support", object{"dry": true})
-	if dry := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 3); dry.Outcome != session.OutcomeDry || dry.Hash == first.Hash {
+	if dry := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 3); dry.Outcome != spaces.OutcomeDry || dry.Hash == first.Hash {
 		t.Errorf("dry: %+v", dry)
 	}
 	s.sync("s1", "support", nil)
-	edited := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 4)
+	edited := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 4)
 	s.run(session.DoorIn, "s1", "How long now?", nil) // what is staged counts for nothing
 	s.wantEnd("s1", 2, session.Completed, "")
 	s.apply("s1", object{"workspace": "support", "hash": edited.Hash})
@@ -198,7 +199,7 @@ func TestWorkspaceOfAFolder(t *testing.T) {
 
 	folder(t, filepath.Join(dir, "support"), map[string]string{"prompts/system.md": "{{wrong}}", "tools/default.json": "[1]"})
 	s.sync("s1", "support", object{"apply": "immediate_if_idle"})
-	failed := nth[session.WorkspaceFailed](t, heard, session.NoticeWorkspaceFailed, 1)
+	failed := nth[spaces.WorkspaceFailed](t, heard, spaces.NoticeWorkspaceFailed, 1)
 	if failed.Code != "workspace_invalid" || len(failed.Problems) != 2 || failed.Problems[0].File != "prompts/system.md" {
 		t.Errorf("broken files: %+v", failed)
 	}
@@ -257,7 +258,7 @@ func TestAttackLostManifest(t *testing.T) {
 	reader := s.spacesBridge(config, script)
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.sync("s1", "support", object{"apply": "next_run"})
-	staged := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 1)
+	staged := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 1)
 	stream, err := s.js.Stream(t.Context(), "OBJ_REFOLD_BLOBS")
 	if err != nil {
 		t.Fatal(err)
@@ -328,22 +329,22 @@ turns:
 	s.tools(l)
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.sync("s1", "support", object{"apply": "immediate_if_idle"})
-	applied := nth[session.WorkspaceApplied](t, heard, session.NoticeWorkspaceApplied, 1)
+	applied := nth[spaces.WorkspaceApplied](t, heard, spaces.NoticeWorkspaceApplied, 1)
 	s.run(session.DoorIn, "s1", "How long?", nil)
 	until(t, time.Minute, "a call that waits", func() bool { return l.ran() == "lookup" })
 	s.sync("s1", "support", object{"apply": "next_step_boundary", "version": "v2"})
-	staged := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 2)
-	if staged.Hash == applied.Hash || heard.count(session.NoticeWorkspaceApplied) != 1 {
+	staged := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 2)
+	if staged.Hash == applied.Hash || heard.count(spaces.NoticeWorkspaceApplied) != 1 {
 		t.Errorf("applied %s, then staged %s, while a batch is open", applied.Hash, staged.Hash)
 	}
 	s.view("s1", "the pending workspace", func(v session.View) bool { return len(v.Pending) == 1 })
 	close(l.hold["lookup"])
 	s.wantEnd("s1", 1, session.Completed, "")
-	if second := nth[session.WorkspaceApplied](t, heard, session.NoticeWorkspaceApplied, 2); second.Hash != staged.Hash || second.Mode != session.ModeNextStep {
+	if second := nth[spaces.WorkspaceApplied](t, heard, spaces.NoticeWorkspaceApplied, 2); second.Hash != staged.Hash || second.Mode != spaces.ModeNextStep {
 		t.Errorf("applied in mid-run: %+v, want %s", second, staged.Hash)
 	}
 	s.sync("s1", "support", object{"version": "v3"})
-	if failed := nth[session.WorkspaceFailed](t, heard, session.NoticeWorkspaceFailed, 1); failed.Code != "version_unknown" {
+	if failed := nth[spaces.WorkspaceFailed](t, heard, spaces.NoticeWorkspaceFailed, 1); failed.Code != "version_unknown" {
 		t.Errorf("a version that is not there: %+v", failed)
 	}
 	for _, asked := range s.generations("s1") {
@@ -380,13 +381,13 @@ func TestBridgeKilledWhileItReads(t *testing.T) {
 	s.sync("s1", "support", object{"apply": "immediate_if_idle"})
 	until(t, time.Minute, "some files are stored", func() bool { return blobs() >= before+20 })
 	first.kill()
-	if n := blobs(); n > before+1700 || heard.count(session.NoticeWorkspaceStaged) > 0 {
+	if n := blobs(); n > before+1700 || heard.count(spaces.NoticeWorkspaceStaged) > 0 {
 		t.Fatalf("%d subjects of blobs, %d before: the bridge was killed too late to tell anything", n, before)
 	}
 	s.spacesBridge(config, "")
-	applied := nth[session.WorkspaceApplied](t, heard, session.NoticeWorkspaceApplied, 1)
+	applied := nth[spaces.WorkspaceApplied](t, heard, spaces.NoticeWorkspaceApplied, 1)
 	s.folded()
-	if heard.count(session.NoticeWorkspaceStaged) != 1 || heard.count(session.NoticeWorkspaceFailed) != 0 || len(s.syncs("s1")) != 1 {
+	if heard.count(spaces.NoticeWorkspaceStaged) != 1 || heard.count(spaces.NoticeWorkspaceFailed) != 0 || len(s.syncs("s1")) != 1 {
 		t.Errorf("notices: %+v", heard.all())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -412,7 +413,7 @@ func TestNobodyReadsASpace(t *testing.T) {
 	if len(v.Syncs) != 1 || v.Syncs[0].Effect != "y1" || v.Run != nil {
 		t.Errorf("the view has syncs %+v, run %+v", v.Syncs, v.Run)
 	}
-	if failed := nth[session.WorkspaceFailed](t, heard, session.NoticeWorkspaceFailed, 1); failed.Code != session.CodeDeadlineExceeded || failed.Effect != "y1" {
+	if failed := nth[spaces.WorkspaceFailed](t, heard, spaces.NoticeWorkspaceFailed, 1); failed.Code != session.CodeDeadlineExceeded || failed.Effect != "y1" {
 		t.Errorf("got %+v", failed)
 	}
 	verifyAll(t, s.url)
@@ -447,15 +448,15 @@ func TestCustomSpaceReader(t *testing.T) {
 	s.serve(func(b *bridge.Bridge) error { return b.Space("wiki", mine{}) })
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.sync("s1", "support", object{"apply": "immediate_if_idle"})
-	staged := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 1)
-	if staged.Revision != "r7" || staged.Hash != nth[session.WorkspaceApplied](t, heard, session.NoticeWorkspaceApplied, 1).Hash {
+	staged := nth[spaces.WorkspaceStaged](t, heard, spaces.NoticeWorkspaceStaged, 1)
+	if staged.Revision != "r7" || staged.Hash != nth[spaces.WorkspaceApplied](t, heard, spaces.NoticeWorkspaceApplied, 1).Hash {
 		t.Errorf("staged %+v", staged)
 	}
 	for i, c := range []struct{ version, code string }{
 		{"none", "version_unknown"}, {"broken", "space_unreadable"}, {"bytes", "workspace_invalid"}, {"other", "space_unreadable"},
 	} {
 		s.sync("s1", "support", object{"version": c.version, "apply": "immediate_if_idle"})
-		if failed := nth[session.WorkspaceFailed](t, heard, session.NoticeWorkspaceFailed, i+1); failed.Code != c.code {
+		if failed := nth[spaces.WorkspaceFailed](t, heard, spaces.NoticeWorkspaceFailed, i+1); failed.Code != c.code {
 			t.Errorf("version %s: got %+v, want %s", c.version, failed, c.code)
 		}
 	}
@@ -523,7 +524,7 @@ turns:
   - shown: {system: [shop two], results: [{tool: workspace_read, error: false, text: ["Within 60 days."]}]}
     say: Within 60 days.
 `))...)
-	nth[session.WorkspaceApplied](t, heard, session.NoticeWorkspaceApplied, 1)
+	nth[spaces.WorkspaceApplied](t, heard, spaces.NoticeWorkspaceApplied, 1)
 	s.run(session.DoorIn, "s1", "How long?", object{"provider": "openai", "model": "m"})
 	s.wantEnd("s1", 1, session.Completed, "")
 	verifyAll(t, g.url)

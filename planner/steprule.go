@@ -43,6 +43,11 @@ const (
 	ChoiceRequired = "required"
 )
 
+// IsChoiceMode reports whether a tool_choice names no tool.
+func IsChoiceMode(choice string) bool {
+	return choice == "" || choice == ChoiceAuto || choice == ChoiceNone || choice == ChoiceRequired
+}
+
 // RuleError says which part of a list of step rules is wrong. Path refers to
 // the input as it was given, [2].when; it is empty if the whole is too large.
 // At most one of Unknown and TooLarge is set.
@@ -174,11 +179,7 @@ func (c *ruleCheck) refs(rule *StepRule) bool {
 }
 
 func (c *ruleCheck) choice(name string) bool {
-	switch name {
-	case "", ChoiceAuto, ChoiceNone, ChoiceRequired:
-		return true
-	}
-	if _, ok := c.reg.Lookup(name); !ok {
+	if _, ok := c.reg.Lookup(name); !ok && !IsChoiceMode(name) {
 		return c.fault(RuleError{Unknown: true}, "tool_choice", "is %s, %s, %s or a tool, and there is no tool %+q", ChoiceAuto, ChoiceNone, ChoiceRequired, clip(name, ToolIDBytesMax))
 	}
 	return true

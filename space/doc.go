@@ -5,7 +5,7 @@
 //
 // # Path
 //
-// A bridge builds a manifest from a folder or a bucket (internal/spaces) and
+// A bridge builds a manifest from a folder or a bucket (internal/spacefiles) and
 // publishes it in a settlement. The fold parses it, compares its Hash with the
 // one that the operator trusts, and keeps it. The bridge of a model fills in
 // templates with Expand.

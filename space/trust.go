@@ -44,9 +44,9 @@ func (s Signature) Signs(manifest []byte) bool {
 // it is all of the version.
 type Trust struct {
 	// Hashes of manifests that are trusted: the grant's, and that of its own manifest.
-	Digests []string `json:"digests,omitempty" msgpack:"digests,omitempty" lim:"..session.GrantDigestsMax+1,item=@hash"`
+	Digests []string `json:"digests,omitempty" msgpack:"digests,omitempty" lim:"..spaces.GrantDigestsMax+1,item=@hash"`
 	// Public nkeys: a manifest that one of them signed is trusted.
-	Keys []string `json:"keys,omitempty" msgpack:"keys,omitempty" lim:"..session.GrantKeysMax,item=any"`
+	Keys []string `json:"keys,omitempty" msgpack:"keys,omitempty" lim:"..spaces.GrantKeysMax,item=any"`
 	// What a manifest's version must match: 1, 1.4 or 1.4.2; anything if absent.
 	Version string `json:"version,omitempty" msgpack:"version,omitempty" lim:"..VersionBytesMax"`
 }

@@ -5,6 +5,25 @@ import "reflect"
 // roomWeight is the overhead of the heap for a short text, in bytes.
 const roomWeight = 8
 
+// stringWeight is the size of a text's header.
+const stringWeight = 16
+
+// TextWeight returns the memory of a text in bytes, without its header.
+func TextWeight[T ~string | ~[]byte](text T) int {
+	if len(text) == 0 {
+		return 0
+	}
+	return len(text) + roomWeight
+}
+
+// ListWeight returns the memory of a list of texts in bytes.
+func ListWeight(list []string) (n int) {
+	for _, text := range list {
+		n += TextWeight(text)
+	}
+	return n + cap(list)*stringWeight
+}
+
 // Weight returns about how many bytes of memory a manifest takes that Parse
 // returned. It costs nothing: Parse has counted.
 func (m *Manifest) Weight() int { return m.weight }

@@ -164,7 +164,8 @@ func (s *State) openCall(i int) bool {
 		c.Host = nil
 		s.enableNow(i)
 	case strings.HasPrefix(c.ToolID, extensionsPrefix) && s.turnSpace().Grants == nil:
-		s.turnSpace().Grants = s.usedGrants()
+		x := s.spaces()
+		x.Turn.Grants = x.UsedGrants()
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,10 @@ func (p *Prices) own() *ModelPrice {
 
 // of returns the first price of a model, nil if `models` has none.
 func (p *Prices) of(model string) *ModelPrice {
-	return find(p.Models, func(m *ModelPrice) bool { return m.Model == model })
+	if i := slices.IndexFunc(p.Models, func(m ModelPrice) bool { return m.Model == model }); i >= 0 {
+		return &p.Models[i]
+	}
+	return nil
 }
 
 // cost returns the cost of a usage in micro-units, rounded down. Cached and

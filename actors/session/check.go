@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -75,7 +76,7 @@ func (s *State) checkMemory() error {
 // checkRegistries checks that the registries in use are those that the state names.
 func (s *State) checkRegistries() error {
 	bases := []struct {
-		pin *RegistryPin
+		pin *spaces.RegistryPin
 		has *planner.Registry
 	}{{s.Registry, s.baseRegistry()}}
 	if s.turnSpace() == nil { // else its toolset names the composed registry
@@ -98,7 +99,7 @@ func (s *State) checkRegistries() error {
 }
 
 // turnsPin names the registry of the latest turn.
-func (s *State) turnsPin() *RegistryPin {
+func (s *State) turnsPin() *spaces.RegistryPin {
 	if s.Turn == nil {
 		return nil
 	}

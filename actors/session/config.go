@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -18,7 +19,7 @@ type SessionConfig struct {
 	Run      RunConfig `msgpack:"run"`
 
 	// Workspace is the manifest that Run.Workspace names.
-	Workspace *SpacePin `msgpack:"workspace,omitempty"`
+	Workspace *spaces.Pin `msgpack:"workspace,omitempty"`
 }
 
 // configFault checks a config under a registry. With complete, a config without a
@@ -57,7 +58,7 @@ func configToolsFault(reg *planner.Registry, c *RunConfig) *refusal {
 	if bad := cmp.Or(listsFault(reg, "config.", c.lists()), refsFault(reg, c)); bad != nil {
 		return bad
 	}
-	if _, ok := reg.Lookup(c.ToolChoice); !ok && !isModeOfChoice(c.ToolChoice) {
+	if _, ok := reg.Lookup(c.ToolChoice); !ok && !planner.IsChoiceMode(c.ToolChoice) {
 		return refuse(RejectUnknownTool, "config.tool_choice: auto, none, required, or a tool of the registry, not "+quoted(c.ToolChoice))
 	}
 	if bad := hookFault(c.StepHook); bad != nil {
@@ -103,11 +104,6 @@ func ruleRefusal(path string, err *planner.RuleError) *refusal {
 		code = RejectLimitExceeded
 	}
 	return refuse(code, path+err.Path+": "+err.Detail)
-}
-
-// isModeOfChoice reports whether a tool_choice names no tool.
-func isModeOfChoice(choice string) bool {
-	return choice == "" || choice == planner.ChoiceAuto || choice == planner.ChoiceNone || choice == planner.ChoiceRequired
 }
 
 func (c *RunConfig) lists() []list {
@@ -377,11 +373,11 @@ func (s *State) clientsRun(own *RunConfig) (run Run, ignored []string, bad *refu
 	if bad != nil {
 		return run, nil, bad
 	}
-	c.Disable, ignored = known(st.registry, own.Disable)
+	c.Disable, ignored = known(st.Registry, own.Disable)
 	if bad := s.configFault(&now, c, run.Workspace, true); bad != nil {
 		return run, nil, bad
 	}
-	c.Disable = united(st.registry, held.Disable, c.Disable)
+	c.Disable = united(st.Registry, held.Disable, c.Disable)
 	c.TurnsMax = int(smaller(int64(held.TurnsMax), int64(c.TurnsMax)))
 	c.Budget, c.DeadlinesMS = held.Budget.narrowed(c.Budget), held.DeadlinesMS.narrowed(c.DeadlinesMS)
 	if s.install.Record.Policy.IngressTools != IngressReplace {
@@ -391,7 +387,7 @@ func (s *State) clientsRun(own *RunConfig) (run Run, ignored []string, bad *refu
 			c.ActiveTools, c.ToolRefs = held.ActiveTools, held.ToolRefs
 		}
 		if own.Enable != nil {
-			c.Enable = shared(st.registry, held.Enable, own.Enable)
+			c.Enable = shared(st.Registry, held.Enable, own.Enable)
 		}
 	}
 	if own.Prices == nil {
@@ -514,24 +510,6 @@ func (c *RunConfig) priceFor(held *RunConfig) *refusal {
 	return nil
 }
 
-// stackAtStart returns the stack that applies when a run begins that is requested
-// now: with the spaces that wait, which are applied before its first turn. waits
-// reports whether there are any.
-func (s *State) stackAtStart() (st stack, waits bool) {
-	st = s.stack()
-	if s.Spaces == nil || len(s.Spaces.Pending) == 0 {
-		return st, false
-	}
-	for i := range s.Spaces.Pending {
-		pin := s.Spaces.Pending[i].Pin
-		st = st.with(s.adoptedOf(pin))
-	}
-	if st.compose() != nil { // none of them may be applied
-		return s.stack(), true
-	}
-	return st, true
-}
-
 // doubtClients marks the clients' runs: what they name may be gone.
 func (s *State) doubtClients() {
 	for _, run := range s.runs() {
@@ -569,12 +547,12 @@ func (s *State) runConfigFault(run *Run) *refusal {
 	if bad != nil {
 		return bad
 	}
-	disabled, _ := known(of.registry, c.Disable)
-	c.Disable = united(of.registry, nil, disabled) // one tool may have got two of the names
+	disabled, _ := known(of.Registry, c.Disable)
+	c.Disable = united(of.Registry, nil, disabled) // one tool may have got two of the names
 	if bad := s.configFault(&st, &c, run.Workspace, true); bad != nil {
 		return bad
 	}
-	return onlyFault(of.registry, listOf(run.Only))
+	return onlyFault(of.Registry, listOf(run.Only))
 }
 
 // onlyFault refuses a client's list that names what the registry does not have.

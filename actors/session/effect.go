@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -50,7 +51,7 @@ type Generation struct {
 	Params codec.Raw `msgpack:"params,omitempty" lim:"object"`
 	// What the model is shown before the items, in order: system text, documents and
 	// skills, images, messages.
-	Prompt []PromptPart `msgpack:"prompt,omitempty" lim:"..space.PartsMax"`
+	Prompt []spaces.PromptPart `msgpack:"prompt,omitempty" lim:"..space.PartsMax"`
 	// Fingerprint (BLAKE2b-256) of system, prompt and vars. Absent: there is no prompt.
 	PromptMark *codec.Hash `msgpack:"prompt_mark,omitempty"`
 	// The run's provider, which is the target.
@@ -128,7 +129,7 @@ type ToolCall struct {
 	// The effect's name.
 	Effect string `msgpack:"effect" lim:"@call"`
 	// For the extension tools: packs that the session may adopt.
-	Grants []UsedGrant `msgpack:"grants,omitempty" lim:"..GrantsMax"`
+	Grants []spaces.UsedGrant `msgpack:"grants,omitempty" lim:"..spaces.GrantsMax"`
 	// The host session when the call was opened.
 	HostSession *HostSession `msgpack:"host_session,omitempty"`
 	// <session>.<effect>: the same at every start of the call, by any bridge.
@@ -143,7 +144,7 @@ type ToolCall struct {
 	RunMS   int64  `msgpack:"run_ms" lim:"1.."`
 	Session string `msgpack:"session" lim:"@session"`
 	// For session tools: the spaces that were applied when the turn began.
-	Spaces []UsedSpace `msgpack:"spaces,omitempty" lim:"..PacksMax+1"`
+	Spaces []spaces.UsedSpace `msgpack:"spaces,omitempty" lim:"..spaces.PacksMax+1"`
 	// Unix milliseconds; no bridge starts the effect after it.
 	StartBy int64 `msgpack:"start_by"`
 	// The tool.
@@ -399,7 +400,7 @@ func (s *State) toolChoice(t *Turn) string {
 	if len(t.Toolset.Offers) == 0 {
 		return ""
 	}
-	if isModeOfChoice(choice) {
+	if planner.IsChoiceMode(choice) {
 		return choice
 	}
 	tool, known := s.turnRegistry.Lookup(choice)
@@ -466,7 +467,7 @@ func (calls) effect(s *State, p Place, room []byte) Effect {
 		ProviderCallID: c.ProviderCallID, RetrySafe: tool.RetrySafe, RunMS: c.RunMS, Session: s.Session,
 		StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
 	}
-	payload.Spaces = s.turnSpace().usedSpaces(s.layerOf(c))
+	payload.Spaces = s.turnSpace().UsedSpaces(s.layerOf(c))
 	if strings.HasPrefix(c.ToolID, extensionsPrefix) {
 		payload.Grants = s.turnSpace().Grants
 	}

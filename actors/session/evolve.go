@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 )
 
@@ -236,7 +237,7 @@ var classes = [...]ClassInfo{
 	kindTool:  {Class: ClassTool, Role: "tools", About: "what tools answered", Bridged: true, folds: calls{}},
 	kindWake:  {Class: ClassWake, Role: "session-actor", About: "what came due", prefix: 'w', folds: wakes{}},
 	kindStep:  {Class: ClassStep, Role: "step-hooks", About: "what step hooks decided", Bridged: true, folds: steps{}},
-	kindSpace: {Class: ClassSpace, Role: "space-readers", About: "what spaces hold", Bridged: true, prefix: 'y', folds: syncs{}},
+	kindSpace: {Class: ClassSpace, Role: "space-readers", About: "what spaces hold", Bridged: true, prefix: spaces.EffectPrefix, folds: syncs{}},
 }
 
 // numberedClass is a class whose effects are numbered.
@@ -444,11 +445,11 @@ func decodeBody(data codec.Raw, b any) *refusal {
 func fieldOf(object codec.Raw, name string) (codec.Raw, bool) {
 	var room [24]codec.Entry
 	entries, err := codec.Entries(room[:0], object)
-	field := find(entries, func(e *codec.Entry) bool { return string(e.Key) == name })
-	if err != nil || field == nil {
+	i := slices.IndexFunc(entries, func(e codec.Entry) bool { return string(e.Key) == name })
+	if err != nil || i < 0 {
 		return nil, false
 	}
-	return field.Value, true
+	return entries[i].Value, true
 }
 
 func emptyObject() codec.Raw { return codec.Raw{0x80} }

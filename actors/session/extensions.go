@@ -7,31 +7,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
 
-// UsedGrant is one grant in the effect of an extension tool: a pack, or packs,
-// that the session may adopt.
-type UsedGrant struct {
-	// Who may request it; operator if absent.
-	Attach []string `msgpack:"attach,omitempty" lim:"item=enum=Attach"`
-	// Kind of the space.
-	Kind space.Kind `msgpack:"kind" lim:"=pack"`
-	// How its reader may identify itself.
-	Sources []string `msgpack:"sources,omitempty" lim:"item=enum=factory|package|module"`
-	// Name of the pack; a * at the end matches the rest.
-	Space string `msgpack:"space" lim:"any"`
-	// The bridges that read it; its name if absent.
-	Target string `msgpack:"target,omitempty" lim:"@token"`
-	// What the grant trusts: show nothing of other manifests.
-	Trust space.Trust `msgpack:"trust"`
-}
-
 // extensionsPrefix begins the tool_ids of the tools with which a model finds and
 // enables packs.
-const extensionsPrefix = reservedLayer + ".extensions."
+const extensionsPrefix = spaces.OwnLayer + ".extensions."
 
 // enableArguments are the arguments of extensions_enable, checked by its schema.
 type enableArguments struct {
@@ -45,9 +29,9 @@ type enableArguments struct {
 // enabling is a call of extensions_enable, resolved.
 type enabling struct {
 	enableArguments
-	grant   *Grant // nil: none lets a model enable the pack
-	about   *Grant // the one about the pack, whoever may enable it; nil: none
-	seq     uint64 // sequence of the grant's event
+	grant   *spaces.Grant // nil: none lets a model enable the pack
+	about   *spaces.Grant // the one about the pack, whoever may enable it; nil: none
+	seq     uint64        // sequence of the grant's event
 	version string
 }
 
@@ -56,8 +40,9 @@ type enabling struct {
 func (s *State) readEnable(arguments string) *enabling {
 	e := new(enabling)
 	_ = json.Unmarshal([]byte(arguments), &e.enableArguments) // the schema was checked
-	e.about, e.seq = s.grantNow(e.Extension)
-	if e.grant = e.about; e.grant != nil && (e.grant.kind() != space.Pack || !e.grant.attaches(AttachModel)) {
+	x := s.spaces()
+	e.about, e.seq = x.GrantNow(e.Extension)
+	if e.grant = e.about; e.grant != nil && (e.grant.KindOf() != space.Pack || !e.grant.Attaches(spaces.AttachModel)) {
 		e.grant = nil
 	}
 	if name, version, ok := strings.Cut(e.Identifier, "@"); ok && name == e.Extension {
@@ -71,7 +56,7 @@ func (e *enabling) target() string {
 	if e.grant == nil { // a detach removed it
 		return e.Extension
 	}
-	return e.grant.target(e.Extension)
+	return e.grant.TargetOf(e.Extension)
 }
 
 // enableFault returns why a call of extensions_enable can't begin now: it is
@@ -79,39 +64,40 @@ func (e *enabling) target() string {
 // and again when the call is opened.
 func (s *State) enableFault(arguments string) (status CallStatus, code, detail string) {
 	e := s.readEnable(arguments)
-	refused := func(detail string) (CallStatus, string, string) { return CallFailed, CodePackRefused, detail }
+	refused := func(detail string) (CallStatus, string, string) { return CallFailed, spaces.CodePackRefused, detail }
 	if e.grant == nil {
 		return refused(e.noGrant())
 	}
 	_, wildcard := strings.CutSuffix(e.grant.Space, "*")
-	st := s.stack()
-	was := st.find(e.Extension)
+	x := s.spaces()
+	st := x.Stack()
+	was := st.Find(e.Extension)
 	switch {
 	case (e.Source == "" || e.Source == SourceCurated) && wildcard:
-		return refused("source: the grant is not about this pack alone: say its source, " + strings.Join(e.grant.sources(), " or "))
+		return refused("source: the grant is not about this pack alone: say its source, " + strings.Join(e.grant.ReaderSources(), " or "))
 	case e.Source != "" && e.Source != SourceCurated && !wildcard:
 		return refused("source: the grant names " + quoted(e.Extension) + " and decides over its source: leave source out")
-	case e.Source != "" && e.Source != SourceCurated && !slices.Contains(e.grant.sources(), e.Source):
-		return refused("source: the grant is for " + strings.Join(e.grant.sources(), " or ") + ", not " + quoted(e.Source))
+	case e.Source != "" && e.Source != SourceCurated && !slices.Contains(e.grant.ReaderSources(), e.Source):
+		return refused("source: the grant is for " + strings.Join(e.grant.ReaderSources(), " or ") + ", not " + quoted(e.Source))
 	case len(e.Options) > 0:
 		return refused("options: packs take none: leave them out")
 	case e.Identifier != "" && e.Identifier != e.Extension && e.version == "":
 		return refused("identifier: is " + quoted(e.Extension) + " or " + quoted(e.Extension+"@1.4") + ", not " + quoted(e.Identifier))
 	case len(e.version) > space.VersionBytesMax:
 		return refused("identifier: a version has at most " + strconv.Itoa(space.VersionBytesMax) + " bytes")
-	case e.version != "" && !e.grant.covers(e.version):
+	case e.version != "" && !e.grant.Covers(e.version):
 		return refused("identifier: the grant is for version " + e.grant.Version + ", not " + quoted(e.version))
 	case was != nil && was.Kind == space.Pack:
 		return CallSucceeded, CodeAlreadyLoaded, s.alreadyLoaded(e, was)
-	case s.openSyncOf(e.Extension) >= 0:
+	case x.OpenSyncOf(e.Extension) >= 0:
 		return refused("a sync of the pack is open: try again when it has ended")
-	case len(s.known(e.Extension)) > 0:
+	case len(x.Known(e.Extension)) > 0:
 		return refused("a version of the pack is staged or pending: an operator decides over it, or it counts from the next step")
-	case st.packs() >= PacksMax:
-		return refused(strconv.Itoa(PacksMax) + " packs are applied: an operator can detach one")
+	case st.Packs() >= spaces.PacksMax:
+		return refused(strconv.Itoa(spaces.PacksMax) + " packs are applied: an operator can detach one")
 	}
-	if bad := s.syncRoomFault(e.Extension, e.DryRun, false); bad != nil {
-		return refused(bad.detail)
+	if bad := x.RoomFault(e.Extension, e.DryRun, false); bad != nil {
+		return refused(bad.Detail)
 	}
 	return "", "", ""
 }
@@ -124,7 +110,7 @@ func (e *enabling) noGrant() string {
 	switch {
 	case e.about == nil:
 		return "no grant is about " + quoted(e.Extension) + ": extensions_list tells what there is"
-	case e.about.kind() != space.Pack:
+	case e.about.KindOf() != space.Pack:
 		return "extension: " + quoted(e.Extension) + " is a workspace, and models enable packs: extensions_list tells what there is"
 	}
 	return "the grant lets operators alone enable " + quoted(e.Extension) + ": extensions_list tells what there is"
@@ -135,7 +121,7 @@ const SourceCurated = "curated"
 
 // alreadyLoaded returns the output of a call whose pack is already applied: JSON,
 // as readers answer.
-func (s *State) alreadyLoaded(e *enabling, was *adopted) string {
+func (s *State) alreadyLoaded(e *enabling, was *spaces.Adopted) string {
 	tools := s.turnRegistry.Len()
 	out := EnableOutput{
 		Source: cmp.Or(e.Source, SourceCurated), Extension: e.Extension, Resolved: &EnableResolved{Identifier: was.Space + "@" + was.Version},
@@ -184,19 +170,17 @@ func (s *State) isEnable(c *Call) bool {
 }
 
 // openSyncFor opens a sync for an enabling call.
-func (s *State) openSyncFor(i int) (o *OpenSync, e *enabling) {
+func (s *State) openSyncFor(i int) (o *spaces.Sync, e *enabling) {
 	c := &s.Turn.Batch.Calls[i]
 	e = s.readEnable(c.Arguments)
-	s.enterSpaces()
-	x := s.Spaces
-	x.SyncsAsked++
-	c.Sync = x.SyncsAsked
-	x.Syncs = append(x.Syncs, OpenSync{
-		At: s.Clock, Call: callName(s.Turn.Run, s.Turn.Number, i), Data: codec.Digest([]byte(c.Arguments)), Deadline: s.Clock + 2*e.grant.runMS(),
-		Grant: e.seq, Kind: space.Pack, Number: x.SyncsAsked, RunMS: e.grant.runMS(), Seq: s.Seq, Space: e.Extension,
-		Target: e.grant.target(e.Extension), Tools: int64(s.turnRegistry.Len()), Version: e.version,
+	x := s.spaces()
+	o = x.Open(spaces.Sync{
+		At: s.Clock, Call: callName(s.Turn.Run, s.Turn.Number, i), Data: codec.Digest([]byte(c.Arguments)), Deadline: s.Clock + 2*e.grant.RunLimitMS(),
+		Grant: e.seq, Kind: space.Pack, RunMS: e.grant.RunLimitMS(), Seq: s.Seq, Space: e.Extension,
+		Target: e.grant.TargetOf(e.Extension), Tools: int64(s.turnRegistry.Len()), Version: e.version,
 	})
-	return &x.Syncs[len(x.Syncs)-1], e
+	s.Spaces, c.Sync = x.State, o.Number
+	return o, e
 }
 
 // readForApproval has the pack of a waiting call read, so that a person sees what
@@ -210,15 +194,15 @@ func (s *State) enableNow(i int) {
 	c := &s.Turn.Batch.Calls[i]
 	o.Deadline, o.RunMS, o.Dry = c.Deadline, c.RunMS, e.DryRun
 	if c.Pack != nil {
-		o.Version, o.Known = c.Pack.Pin.Version, []Known{{Hash: c.Pack.Pin.Hash, Seq: c.Pack.Pin.Seq}}
+		o.Version, o.Known = c.Pack.Pin.Version, []spaces.Known{{Hash: c.Pack.Pin.Hash, Seq: c.Pack.Pin.Seq}}
 	}
 	if !e.DryRun {
-		o.Apply = ModeNextStep
+		o.Apply = spaces.ModeNextStep
 	}
 }
 
 // callOfSync returns the index of the call that waits for a sync, -1 if none does.
-func (s *State) callOfSync(o *OpenSync) int {
+func (s *State) callOfSync(o *spaces.Sync) int {
 	if o.Call == "" || !s.turnIsRuns() || s.Turn.Batch == nil {
 		return -1
 	}
@@ -227,7 +211,7 @@ func (s *State) callOfSync(o *OpenSync) int {
 
 // endEnable gives the call that waits for a sync its result, if there is one.
 // Without a code the result is in the event being folded.
-func (s *State) endEnable(o *OpenSync, status CallStatus, code, detail string, output *Content) {
+func (s *State) endEnable(o *spaces.Sync, status CallStatus, code, detail string, output *Content) {
 	i := s.callOfSync(o)
 	if i < 0 {
 		return
@@ -239,58 +223,6 @@ func (s *State) endEnable(o *OpenSync, status CallStatus, code, detail string, o
 		s.endCall(i, status, code, detail)
 	}
 	s.closeGroup()
-}
-
-// dropOwn drops pending packs that calls of an ending run enabled.
-func (s *State) dropOwn(run *Run) {
-	if s.Spaces == nil {
-		return
-	}
-	var kept []SpaceStage
-	for _, p := range s.Spaces.Pending {
-		if p.Run == 0 || p.Run != run.Number {
-			kept = append(kept, p)
-			continue
-		}
-		s.notifyDropped(&p.Pin, CodeCancelled, "the run whose call asked for it ended first")
-	}
-	if len(kept) < len(s.Spaces.Pending) {
-		s.Spaces.Pending = kept
-		s.dropContent()
-	}
-}
-
-// usedGrants returns the grants that the extension tools need: those of packs.
-func (s *State) usedGrants() (used []UsedGrant) {
-	add := func(g *Grant) {
-		if g.kind() == space.Pack && len(used) < GrantsMax {
-			used = append(used, UsedGrant{Attach: g.Attach, Kind: g.kind(), Sources: g.sources(), Space: g.Space, Target: g.Target, Trust: *g.trust()})
-		}
-	}
-	if s.Spaces != nil {
-		for i := range s.Spaces.Grants {
-			if g := &s.Spaces.Grants[i].Grant; s.isNewest(&s.Spaces.Grants[i]) {
-				add(g)
-			}
-		}
-	}
-	for i := range s.install.Record.Spaces {
-		add(&s.install.Record.Spaces[i])
-	}
-	return used
-}
-
-// isNewest reports whether a grant is the valid one for its space.
-func (s *State) isNewest(g *GrantPin) bool {
-	_, seq := s.grantNow(g.Grant.Space)
-	return seq == g.Seq
-}
-
-// modelsMayEnable reports whether a grant lets models enable packs.
-func (s *State) modelsMayEnable() bool {
-	is := func(g *Grant) bool { return g.kind() == space.Pack && g.attaches(AttachModel) }
-	return slices.ContainsFunc(s.install.Record.Spaces, func(g Grant) bool { return is(&g) }) ||
-		s.Spaces != nil && slices.ContainsFunc(s.Spaces.Grants, func(g GrantPin) bool { return is(&g.Grant) })
 }
 
 // ApprovalGrant is what a person is shown of the grant for a call that enables a
@@ -320,5 +252,5 @@ func (s *State) approvalGrant(c *Call) *ApprovalGrant {
 		return nil
 	}
 	g := e.grant
-	return &ApprovalGrant{Space: e.Extension, Target: g.target(e.Extension), Version: g.Version, Targets: g.Targets, Digests: g.Digests, Keys: g.Keys}
+	return &ApprovalGrant{Space: e.Extension, Target: g.TargetOf(e.Extension), Version: g.Version, Targets: g.Targets, Digests: g.Digests, Keys: g.Keys}
 }

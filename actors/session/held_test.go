@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
@@ -157,12 +158,12 @@ func (h *held) check(before standing) error {
 	for _, n := range h.log.notices {
 		h.counts[n.Type]++
 		switch said := n.Data.(type) {
-		case session.WorkspaceFailed:
+		case spaces.WorkspaceFailed:
 			failed = true
-		case session.WorkspaceApplied:
+		case spaces.WorkspaceApplied:
 			h.applied[said.Workspace], applied = said.Hash, true
 			h.counts[string(said.Kind)]++
-		case session.WorkspaceGone:
+		case spaces.WorkspaceGone:
 			if h.applied[said.Workspace] != said.Hash {
 				return fmt.Errorf("event %d: %s is gone, applied was %q", s.Seq, said.Hash, h.applied)
 			}
@@ -278,7 +279,7 @@ func (h *held) space() utterance {
 		return utterance{session.DoorCtl, session.TypeToolRegistrySet, `{"tools":[` + h.pick(``, `{"tool_id":"x.read","tool_name":"read","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"box"}}`,
 			`{"tool_id":"x.keyed","tool_name":"keyed","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"box"}}`) + `]}`}
 	}
-	return h.read(&session.OpenSync{Space: h.name(), Number: uint32(h.rng.IntN(int(h.log.state.Spaces.SyncsAsked) + 2))})
+	return h.read(&spaces.Sync{Space: h.name(), Number: uint32(h.rng.IntN(int(h.log.state.Spaces.SyncsAsked) + 2))})
 }
 
 func (h *held) name() string { return h.pick("a", "a", "b", "c", "p", "p", "q") }
@@ -321,7 +322,7 @@ func (h *held) sync() string {
 }
 
 func (h *held) mode() string {
-	return h.pick(session.ModeNextRun, session.ModeNextStep, session.ModeImmediate)
+	return h.pick(string(spaces.ModeNextRun), string(spaces.ModeNextStep), string(spaces.ModeImmediate))
 }
 
 func (h *held) choice() string {
@@ -363,7 +364,7 @@ func (h *held) someHash() string {
 }
 
 // read draws what a reader says of a sync: the truth, mostly.
-func (h *held) read(o *session.OpenSync) utterance {
+func (h *held) read(o *spaces.Sync) utterance {
 	effect := `{"effect":"y` + strconv.Itoa(int(o.Number)) + `"`
 	switch n := h.rng.IntN(20); {
 	case n < 12:
@@ -410,8 +411,8 @@ func TestHeld(t *testing.T) {
 				h := newHeld(installs[(first+n)%uint64(len(installs))], first+n)
 				err := h.interleave()
 				events.Add(uint64(len(h.log.history)))
-				applied.Add(uint64(h.counts[session.NoticeWorkspaceApplied]))
-				failed.Add(uint64(h.counts[session.NoticeWorkspaceFailed]))
+				applied.Add(uint64(h.counts[spaces.NoticeWorkspaceApplied]))
+				failed.Add(uint64(h.counts[spaces.NoticeWorkspaceFailed]))
 				packs.Add(uint64(h.counts[string(space.Pack)]))
 				if err != nil && !broken.Swap(true) {
 					t.Errorf("REFOLD_SEED=%d REFOLD_INTERLEAVINGS=1: after %d events: %v\n%s", first+n, len(h.log.history), err, asTest(h.log.history))

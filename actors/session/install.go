@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // RulesVersion is the newest rules version that this code folds.
@@ -34,7 +36,7 @@ type InstallRecord struct {
 	// Version of the rules that sessions follow.
 	Rules int `msgpack:"rules" lim:"=1"`
 	// The spaces that sessions may adopt. The first grant that matches a name counts.
-	Spaces []Grant `msgpack:"spaces,omitempty" lim:"..GrantsMax"`
+	Spaces []spaces.Grant `msgpack:"spaces,omitempty" lim:"..spaces.GrantsMax"`
 	// The registry.
 	Tools []planner.ToolSpec `msgpack:"tools" lim:"..planner.ToolsMax"`
 	// Version of the protocol.
@@ -91,9 +93,7 @@ type Install struct {
 	ingress   []string
 	approvals *planner.Approvals
 	floor     *planner.Floor
-	stack     stack         // of the record's manifests
-	pins      []SpacePin    // of these manifests
-	content   *spaceContent // of these manifests; nil: there are none
+	spaces    *spaces.Record
 }
 
 // ParseInstall decodes an install record: JSON or msgpack. The error names the
@@ -128,7 +128,10 @@ func ParseInstall(payload []byte) (*Install, error) {
 	if in.ingress == nil {
 		in.ingress = DefaultIngress()
 	}
-	if err := in.composeSpaces(); err != nil {
+	in.spaces, err = spaces.NewRecord(spaces.Record{
+		Grants: rec.Spaces, Registry: registry, Floor: in.floor, Covered: rec.Policy.Coverage == CoverageFail, PromptFault: promptFault, ToolFault: toolFault,
+	}, &sessionLayer)
+	if err != nil {
 		return nil, fmt.Errorf("install record: %w", err)
 	}
 	if err := in.check(); err != nil {
@@ -188,6 +191,41 @@ func (in *Install) check() error {
 		return fmt.Errorf("install record: policy.skills: %s or %s, not %q", SkillsNarrow, SkillsIgnore, p)
 	}
 	return nil
+}
+
+// configFault checks the record's config.
+func (in *Install) configFault() *refusal {
+	c := in.Record.Config
+	if c == nil {
+		return nil
+	}
+	s := New(in, "")
+	own, bad := s.ownWorkspace(c)
+	if bad == nil {
+		st := s.stack()
+		bad = s.configFault(&st, c, own, true)
+	}
+	return bad
+}
+
+// Composed returns the registry of a new session's turns: Registry plus the tools
+// of the record's spaces.
+func (in *Install) Composed() *planner.Registry { return in.spaces.Composed() }
+
+// Manifests returns the record's manifests. Their blobs and files must be stored before
+// the record is.
+func (in *Install) Manifests() []*space.Manifest { return in.spaces.Manifests() }
+
+// promptFault returns why the fold can't keep the params and the response_format of a
+// prompt pack, or "".
+func promptFault(params, format codec.Raw) string {
+	if codec.HasBinary(params) || codec.HasBinary(format) {
+		return "params or response_format " + noBinary
+	}
+	if fault := formatFault(format); fault != "" {
+		return "response_format" + fault
+	}
+	return ""
 }
 
 // toolFault returns why the fold can't keep a tool's binding, or "".

@@ -84,21 +84,7 @@ const (
 	pageBytes       = 64 << 10             // of a PDF, for which an estimate counts one more page; a page counts as an image
 	fileBytes       = 128                  // size of any other blob in an estimate: a line that names it
 
-	GrantsMax         = 64             // grants of a record, and of a session through ctl
-	GrantTargetsMax   = 16             // targets of a grant
-	PacksMax          = 16             // packs that are applied
-	GrantDigestsMax   = 16             // digests of a grant
-	GrantKeysMax      = 8              // keys of a grant
-	StagedMax         = 64             // spaces that are staged
-	SyncsMax          = 8              // syncs that are open
-	SyncsDoneMax      = 8              // ended syncs that are remembered
-	SyncRunDefaultMS  = 60 * 1000      // limit of one reading of a space; its sync has twice that
-	SyncRunMinMS      = 1000           // lower limit
-	SyncRunMaxMS      = 20 * 60 * 1000 // upper limit
-	RevisionBytesMax  = 128            // a source's revision
-	LacksMax          = space.LacksMax // needs that a reader reports as not met
-	SkillsActiveMax   = 16             // skills of a config, and active skills of a run
-	NoticeProblemsMax = 16             // problems in a notice
+	SkillsActiveMax = 16 // skills of a config, and active skills of a run
 
 	StateBytesMax = 15 << 19 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
 )
@@ -106,10 +92,6 @@ const (
 // inputBytesMax is how much one input may show a model: an inline text, or all its
 // parts, each a blob.
 const inputBytesMax = PartsMax * ShownBytesMax
-
-// knownMax is how many manifests of one space a session has: staged, pending,
-// applied.
-const knownMax = 3
 
 // promptBytesMax is the maximal size of a generation's prompt: 64 parts with the
 // longest path and media type, the names of all skills, 32 variables with the

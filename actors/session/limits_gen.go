@@ -3,6 +3,7 @@
 package session
 
 import (
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -130,17 +131,17 @@ func (v *GenerationSettled) limits() *refusal {
 	return nil
 }
 
-func (v *Grant) limits() *refusal {
+func limitsOfGrant(v *spaces.Grant) *refusal {
 	for i := range v.Attach {
 		if !isOneOf(v.Attach[i], "operator", "model") {
 			return noValue(itemOf("attach", i), v.Attach[i], "operator", "model")
 		}
 	}
-	if len(v.Digests) > GrantDigestsMax {
-		return tooMany("digests", GrantDigestsMax)
+	if len(v.Digests) > spaces.GrantDigestsMax {
+		return tooMany("digests", spaces.GrantDigestsMax)
 	}
-	if len(v.Keys) > GrantKeysMax {
-		return tooMany("keys", GrantKeysMax)
+	if len(v.Keys) > spaces.GrantKeysMax {
+		return tooMany("keys", spaces.GrantKeysMax)
 	}
 	if string(v.Kind) != "" && !isOneOf(string(v.Kind), "workspace", "pack") {
 		return noValue("kind", string(v.Kind), "workspace", "pack")
@@ -150,16 +151,16 @@ func (v *Grant) limits() *refusal {
 			return noValue(itemOf("may", i), v.May[i], "prompt", "skills", "response_format", "params", "rewords")
 		}
 	}
-	if v.RunMS != 0 && (v.RunMS < SyncRunMinMS || v.RunMS > SyncRunMaxMS) {
-		return outside("run_ms", int64(v.RunMS), SyncRunMinMS, SyncRunMaxMS)
+	if v.RunMS != 0 && (v.RunMS < spaces.SyncRunMinMS || v.RunMS > spaces.SyncRunMaxMS) {
+		return outside("run_ms", int64(v.RunMS), spaces.SyncRunMinMS, spaces.SyncRunMaxMS)
 	}
 	for i := range v.Sources {
 		if !isOneOf(v.Sources[i], "factory", "package", "module") {
 			return noValue(itemOf("sources", i), v.Sources[i], "factory", "package", "module")
 		}
 	}
-	if len(v.Targets) > GrantTargetsMax {
-		return tooMany("targets", GrantTargetsMax)
+	if len(v.Targets) > spaces.GrantTargetsMax {
+		return tooMany("targets", spaces.GrantTargetsMax)
 	}
 	return nil
 }
@@ -208,11 +209,11 @@ func (v *InstallRecord) limits() *refusal {
 	if len(v.Profiles) > planner.ProfilesMax {
 		return tooMany("profiles", planner.ProfilesMax)
 	}
-	if len(v.Spaces) > GrantsMax {
-		return tooMany("spaces", GrantsMax)
+	if len(v.Spaces) > spaces.GrantsMax {
+		return tooMany("spaces", spaces.GrantsMax)
 	}
 	for i := range v.Spaces {
-		if bad := v.Spaces[i].limits(); bad != nil {
+		if bad := limitsOfGrant(&v.Spaces[i]); bad != nil {
 			return bad.in(itemOf("spaces", i))
 		}
 	}
@@ -625,8 +626,8 @@ func (v *Usage) limits() *refusal {
 }
 
 func (v *WorkspaceApplyRequested) limits() *refusal {
-	if v.Mode != "" && !isOneOf(v.Mode, "next_run", "next_step_boundary", "immediate_if_idle") {
-		return noValue("mode", v.Mode, "next_run", "next_step_boundary", "immediate_if_idle")
+	if string(v.Mode) != "" && !isOneOf(string(v.Mode), "next_run", "next_step_boundary", "immediate_if_idle") {
+		return noValue("mode", string(v.Mode), "next_run", "next_step_boundary", "immediate_if_idle")
 	}
 	return nil
 }
@@ -639,16 +640,16 @@ func (v *WorkspaceDetached) limits() *refusal {
 }
 
 func (v *WorkspaceSnapshotReady) limits() *refusal {
-	if len(v.Lacks) > LacksMax {
-		return tooMany("lacks", LacksMax)
+	if len(v.Lacks) > spaces.LacksMax {
+		return tooMany("lacks", spaces.LacksMax)
 	}
 	if v.Output != nil {
 		if bad := v.Output.limits(); bad != nil {
 			return bad.in("output")
 		}
 	}
-	if len(v.Revision) > RevisionBytesMax {
-		return tooLong("revision", RevisionBytesMax)
+	if len(v.Revision) > spaces.RevisionBytesMax {
+		return tooLong("revision", spaces.RevisionBytesMax)
 	}
 	if v.Source != "" && !isOneOf(v.Source, "factory", "package", "module") {
 		return noValue("source", v.Source, "factory", "package", "module")
@@ -667,11 +668,11 @@ func (v *WorkspaceSyncFailed) limits() *refusal {
 }
 
 func (v *WorkspaceSyncRequested) limits() *refusal {
-	if v.Apply != "" && !isOneOf(v.Apply, "next_run", "next_step_boundary", "immediate_if_idle") {
-		return noValue("apply", v.Apply, "next_run", "next_step_boundary", "immediate_if_idle")
+	if string(v.Apply) != "" && !isOneOf(string(v.Apply), "next_run", "next_step_boundary", "immediate_if_idle") {
+		return noValue("apply", string(v.Apply), "next_run", "next_step_boundary", "immediate_if_idle")
 	}
 	if v.Grant != nil {
-		if bad := v.Grant.limits(); bad != nil {
+		if bad := limitsOfGrant(v.Grant); bad != nil {
 			return bad.in("grant")
 		}
 	}
@@ -690,8 +691,8 @@ func (v *WorkspaceSyncRequested) limits() *refusal {
 }
 
 func (v *WorkspaceSyncUnchanged) limits() *refusal {
-	if len(v.Lacks) > LacksMax {
-		return tooMany("lacks", LacksMax)
+	if len(v.Lacks) > spaces.LacksMax {
+		return tooMany("lacks", spaces.LacksMax)
 	}
 	if v.Output != nil {
 		if bad := v.Output.limits(); bad != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -75,62 +76,32 @@ func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 	if err := s.install.floor.Check(registry, set.Tools); err != nil {
 		return refuse(RejectRegistryLoosens, err.Error())
 	}
-	pin := &RegistryPin{Hash: registry.Hash(), Seq: s.Seq}
+	pin := &spaces.RegistryPin{Hash: registry.Hash(), Seq: s.Seq}
 	if registry.Hash() == s.install.Registry.Hash() {
 		registry, pin = s.install.Registry, nil
 	}
-	st := s.stack()
-	st.base = registry
-	if bad := s.baseFault(&st); bad != nil {
-		return bad
+	x := s.spaces()
+	st, misfit := x.Rebase(registry)
+	if misfit != "" {
+		return refuse(RejectInvalidRegistry, misfit)
 	}
 	if bad := s.orphanFault(&st); bad != nil {
 		return refuse(RejectInvalidRegistry, bad.detail)
 	}
 	s.Registry = pin
 	if s.Spaces != nil {
-		s.recompose(&st)
+		x.Recompose(&st)
 		return nil
 	}
-	s.registry, s.toolsMoved = st.registry, true
+	s.registry, s.toolsMoved = st.Registry, true
 	s.doubtClients()
 	return nil
 }
 
-// baseFault composes the applied spaces on another base, or returns what does not
-// fit.
-func (s *State) baseFault(st *stack) *refusal {
-	if bad := st.compose(); bad != nil {
-		what := "the session's own tools"
-		if bad.Layer < len(st.spaces) {
-			what = "space " + quoted(st.spaces[bad.Layer].Space)
-		}
-		return refuse(RejectInvalidRegistry, what+": "+bad.Error())
-	}
-	if lost := s.coverageFault(st); lost != "" {
-		return refuse(RejectInvalidRegistry, lost)
-	}
-	return nil
-}
-
-// coverageFault returns which tool of a catalog a stack does not bind, if the policy
-// demands all; else "".
-func (s *State) coverageFault(st *stack) string {
-	if s.install.Record.Policy.Coverage != CoverageFail {
-		return ""
-	}
-	for i := range st.spaces {
-		if missing := st.spaces[i].uncovered(st.registry); len(missing) > 0 {
-			return "space " + quoted(st.spaces[i].Space) + ": " + missing[0].Detail
-		}
-	}
-	return ""
-}
-
 // orphanFault returns a refusal if something that an operator said names a part
 // that a stack does not have.
-func (s *State) orphanFault(st *stack) *refusal {
-	registry := st.registry
+func (s *State) orphanFault(st *spaces.Stack) *refusal {
+	registry := st.Registry
 	if s.Profile != "" && !registry.HasProfile(s.Profile) {
 		return refuse(RejectUnknownProfile, "the session's profile "+quoted(s.Profile)+" is not in it")
 	}
@@ -145,7 +116,7 @@ func (s *State) orphanFault(st *stack) *refusal {
 			return refuse(bad.code, "the session's "+bad.detail)
 		}
 	case record != nil && !record.isOwn():
-		if bad := st.namesFault(record); bad != nil {
+		if bad := namesFault(st, record); bad != nil {
 			return refuse(bad.code, "the install record's "+bad.detail)
 		}
 	}
@@ -172,7 +143,7 @@ func (s *State) TurnRegistry() *planner.Registry { return s.turnRegistry }
 // NextRegistry returns the registry of the next turn's offers.
 func (s *State) NextRegistry() *planner.Registry {
 	st := s.runStack()
-	return st.registry
+	return st.Registry
 }
 
 // ShareRegistries replaces the registries in the state with equal ones from same,
@@ -181,22 +152,16 @@ func (s *State) NextRegistry() *planner.Registry {
 func (s *State) ShareRegistries(same func(*planner.Registry) *planner.Registry) {
 	held := []**planner.Registry{&s.registry, &s.turnRegistry}
 	if s.Spaces != nil {
-		held = append(held, &s.Spaces.content.base)
-		for i := range s.Spaces.content.named {
-			held = append(held, &s.Spaces.content.named[i])
-		}
-		for i := range s.Spaces.content.own {
-			held = append(held, &s.Spaces.content.own[i].registry)
-		}
+		s.Spaces.EachRegistry(func(r **planner.Registry) { held = append(held, r) })
 	}
 	for _, r := range held {
-		if *r != s.install.Registry && *r != s.install.stack.registry {
+		if *r != s.install.Registry && *r != s.install.Composed() {
 			*r = same(*r)
 		}
 	}
 }
 
-func (s *State) pinned() *RegistryPin {
+func (s *State) pinned() *spaces.RegistryPin {
 	if s.Registry == nil {
 		return nil
 	}
@@ -359,14 +324,10 @@ func (t *Turn) masks(tool planner.ToolIndex) bool {
 		slices.ContainsFunc(t.defined(), func(o planner.Offer) bool { return o.Tool() == tool })
 }
 
-// reservedLayer is the name of the layer of the session's own tools, and the prefix
-// of their tool_ids.
-const reservedLayer = "refold"
-
 const reservedID = "refold.* is kept for the session's own tools: choose another"
 
 // isSessionTool reports whether a tool_id is reserved for the session's own tools.
-func isSessionTool(id string) bool { return strings.HasPrefix(id, reservedLayer+".") }
+func isSessionTool(id string) bool { return strings.HasPrefix(id, spaces.OwnLayer+".") }
 
 // sessionToolsJSON is the session's own tools, in the form of an install record.
 //
@@ -389,7 +350,7 @@ func readSessionTools() planner.Layer {
 	if bad != nil {
 		panic("session: sessiontools.json: " + bad.Error())
 	}
-	return planner.Layer{Name: reservedLayer, Tools: tools}
+	return planner.Layer{Name: spaces.OwnLayer, Tools: tools}
 }
 
 // factsSet sets and removes facts, all of them or none.

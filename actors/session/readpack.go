@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
@@ -11,22 +12,14 @@ import (
 // ReadPack is the pack that a call of extensions_enable would add, as it was read
 // for the person who decides. Only this manifest can be enabled by the call.
 type ReadPack struct {
-	Pin    SpacePin `msgpack:"pin"`
-	Signer string   `msgpack:"signer,omitempty"` // the key whose signature makes it trusted; empty: it needs none
+	Pin    spaces.Pin `msgpack:"pin"`
+	Signer string     `msgpack:"signer,omitempty"` // the key whose signature makes it trusted; empty: it needs none
 }
 
 // isBeingRead reports whether a call waits for the pack that a person will decide
 // over.
 func (s *State) isBeingRead(c *Call) bool {
 	return c.Status == CallAwaiting && c.Sync > 0 && c.Pack == nil
-}
-
-// wasReadFor keeps a manifest that was read for a person's decision over a call.
-func (s *State) wasReadFor(c *Call, r *read) {
-	pin := r.SpacePin
-	pin.Asked, pin.Lacks = 0, nil
-	c.Pack = &ReadPack{Pin: pin, Signer: r.grant.signer(r.manifest, r.by)}
-	s.Spaces.content.add(r.Hash, r.manifest)
 }
 
 // forgetPack drops the pack that a person decided over.
@@ -97,7 +90,7 @@ func (s *State) approvalPack(c *Call) *ApprovalPack {
 	}
 	pin := &c.Pack.Pin
 	p := &ApprovalPack{Space: pin.Space, Version: pin.Version, Hash: pin.Hash.String(), Seq: pin.Seq, Signer: c.Pack.Signer}
-	m := s.manifest(pin.Hash)
+	m := s.Manifest(pin.Hash)
 	for i := range m.Tools {
 		p.Tools = append(p.Tools, m.Tools[i].ToolID)
 	}
@@ -136,7 +129,7 @@ func (s *State) ReadPack(call string) *space.Manifest {
 		return nil
 	}
 	if c := &t.Batch.Calls[p.n]; c.Status == CallAwaiting && c.Pack != nil {
-		return s.manifest(c.Pack.Pin.Hash)
+		return s.Manifest(c.Pack.Pin.Hash)
 	}
 	return nil
 }

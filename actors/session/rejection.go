@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/refold/refold/actors/spaces"
 )
 
 // Rejection is why an event had no effect. The set is closed and the text is the
@@ -12,38 +14,38 @@ type Rejection string
 
 // The rejections of rules version 1.
 const (
-	RejectUndecodable         Rejection = "undecodable"          // neither JSON nor msgpack, or no envelope
-	RejectUnsupportedVersion  Rejection = "unsupported_version"  // `v` is not 1
-	RejectUnknownType         Rejection = "unknown_type"         // there is no such event
-	RejectReservedType        Rejection = "reserved_type"        // a later release has such an event: see [Reserved events](#reserved-events)
-	RejectWrongDoor           Rejection = "wrong_door"           // the event is not accepted through this door
-	RejectNotPermitted        Rejection = "not_permitted"        // the install policy keeps a field of the config to `ctl`; the budget of a RunResumeRequested through `in`; arguments that the policy denies; or a sync that the grant of its space does not permit
-	RejectInvalidData         Rejection = "invalid_data"         // unknown field, wrong type, bad value
-	RejectDuplicateEvent      Rejection = "duplicate_event"      // the session accepted an event with this id before
-	RejectDuplicateSubmission Rejection = "duplicate_submission" // the same submission with other content
-	RejectStale               Rejection = "stale"                // about an effect of an earlier turn, a batch before the latest, or a run that is neither active nor queued
-	RejectSessionClosed       Rejection = "session_closed"       // the session was closed
-	RejectApprovalStale       Rejection = "approval_stale"       // the call does not wait for approval, or waits with other arguments
-	RejectRunActive           Rejection = "run_active"           // a run is active, and `when_busy` is `reject`
-	RejectQueueFull           Rejection = "queue_full"           // `queue_max` runs wait already
-	RejectMissingProvider     Rejection = "missing_provider"     // no config names one
-	RejectMissingModel        Rejection = "missing_model"        // no config names one
-	RejectUnknownProfile      Rejection = "unknown_profile"      // the registry has no such profile
-	RejectUnknownTool         Rejection = "unknown_tool"         // the registry has no such tool, or binds no such descriptor
-	RejectInvalidRegistry     Rejection = "invalid_registry"     // it is faulty, it lacks something that the session, a run or a rule names, or it has a name of an applied pack's tool
-	RejectRegistryLoosens     Rejection = "registry_loosens"     // the registry binds a tool more loosely than the install record does: the detail says which tool, and in what
-	RejectInvalidRule         Rejection = "invalid_rule"         // a step rule is invalid: the detail says which, and where in its `when`
-	RejectRunNotActive        Rejection = "run_not_active"       // there is no active run
-	RejectUnknownEffect       Rejection = "unknown_effect"       // the session never opened it, or has no such batch
-	RejectEffectSettled       Rejection = "effect_settled"       // it already has another settlement
-	RejectBatchMismatch       Rejection = "batch_mismatch"       // the results are not the batch's: a call is missing, named twice, open at a bridge, or has another result
-	RejectPlanMismatch        Rejection = "plan_mismatch"        // of another plan than the batch's
-	RejectUnknownCall         Rejection = "unknown_call"         // the batch has no such call
-	RejectIllegalTransition   Rejection = "illegal_transition"   // not possible in this state: of a run that does not accept the request, or of a call whose group has not begun or that waits for a person
-	RejectUnknownSpace        Rejection = "unknown_space"        // no grant is about the space, or there is nothing to detach
-	RejectNothingStaged       Rejection = "nothing_staged"       // the apply has nothing to apply
-	RejectWorkspaceInvalid    Rejection = "workspace_invalid"    // the workspace lacks a name, or the place in the detail names something that would be gone
-	RejectLimitExceeded       Rejection = "limit_exceeded"       // over a limit; the detail names it
+	RejectUndecodable         Rejection = "undecodable"                      // neither JSON nor msgpack, or no envelope
+	RejectUnsupportedVersion  Rejection = "unsupported_version"              // `v` is not 1
+	RejectUnknownType         Rejection = "unknown_type"                     // there is no such event
+	RejectReservedType        Rejection = "reserved_type"                    // a later release has such an event: see [Reserved events](#reserved-events)
+	RejectWrongDoor           Rejection = "wrong_door"                       // the event is not accepted through this door
+	RejectNotPermitted        Rejection = Rejection(spaces.NotPermitted)     // the install policy keeps a field of the config to `ctl`; the budget of a RunResumeRequested through `in`; arguments that the policy denies; or a sync that the grant of its space does not permit
+	RejectInvalidData         Rejection = Rejection(spaces.InvalidData)      // unknown field, wrong type, bad value
+	RejectDuplicateEvent      Rejection = "duplicate_event"                  // the session accepted an event with this id before
+	RejectDuplicateSubmission Rejection = "duplicate_submission"             // the same submission with other content
+	RejectStale               Rejection = Rejection(spaces.Stale)            // about an effect of an earlier turn, a batch before the latest, or a run that is neither active nor queued
+	RejectSessionClosed       Rejection = "session_closed"                   // the session was closed
+	RejectApprovalStale       Rejection = "approval_stale"                   // the call does not wait for approval, or waits with other arguments
+	RejectRunActive           Rejection = "run_active"                       // a run is active, and `when_busy` is `reject`
+	RejectQueueFull           Rejection = "queue_full"                       // `queue_max` runs wait already
+	RejectMissingProvider     Rejection = "missing_provider"                 // no config names one
+	RejectMissingModel        Rejection = "missing_model"                    // no config names one
+	RejectUnknownProfile      Rejection = "unknown_profile"                  // the registry has no such profile
+	RejectUnknownTool         Rejection = "unknown_tool"                     // the registry has no such tool, or binds no such descriptor
+	RejectInvalidRegistry     Rejection = "invalid_registry"                 // it is faulty, it lacks something that the session, a run or a rule names, or it has a name of an applied pack's tool
+	RejectRegistryLoosens     Rejection = "registry_loosens"                 // the registry binds a tool more loosely than the install record does: the detail says which tool, and in what
+	RejectInvalidRule         Rejection = "invalid_rule"                     // a step rule is invalid: the detail says which, and where in its `when`
+	RejectRunNotActive        Rejection = "run_not_active"                   // there is no active run
+	RejectUnknownEffect       Rejection = "unknown_effect"                   // the session never opened it, or has no such batch
+	RejectEffectSettled       Rejection = "effect_settled"                   // it already has another settlement
+	RejectBatchMismatch       Rejection = "batch_mismatch"                   // the results are not the batch's: a call is missing, named twice, open at a bridge, or has another result
+	RejectPlanMismatch        Rejection = "plan_mismatch"                    // of another plan than the batch's
+	RejectUnknownCall         Rejection = "unknown_call"                     // the batch has no such call
+	RejectIllegalTransition   Rejection = "illegal_transition"               // not possible in this state: of a run that does not accept the request, or of a call whose group has not begun or that waits for a person
+	RejectUnknownSpace        Rejection = Rejection(spaces.UnknownSpace)     // no grant is about the space, or there is nothing to detach
+	RejectNothingStaged       Rejection = Rejection(spaces.NothingStaged)    // the apply has nothing to apply
+	RejectWorkspaceInvalid    Rejection = Rejection(spaces.WorkspaceInvalid) // the workspace lacks a name, or the place in the detail names something that would be gone
+	RejectLimitExceeded       Rejection = Rejection(spaces.LimitExceeded)    // over a limit; the detail names it
 )
 
 // Error returns the wire form.
@@ -55,10 +57,10 @@ const (
 	CodeLimitExceeded    = "limit_exceeded"
 	CodeDeadlineExceeded = "deadline_exceeded"
 	CodeOutcomeUnknown   = "outcome_unknown"
-	CodeBadSettlement    = "bad_settlement"
+	CodeBadSettlement    = spaces.CodeBadSettlement
 	CodeApprovalDenied   = "approval_denied"
 	CodeApprovalExpired  = "approval_expired"
-	CodeCancelled        = "cancelled"
+	CodeCancelled        = spaces.CodeCancelled
 	CodeBudget           = "budget"
 	CodeExplicit         = "explicit"
 	CodeRunDeadline      = "run_deadline"
@@ -66,10 +68,6 @@ const (
 	CodeTranscriptFull   = "transcript_full"
 	CodeInvalidAnswer    = "invalid_answer" // of a run; also of the item that tells the model what is wrong with its answer
 
-	CodeWorkspaceUntrusted = "workspace_untrusted" // of a sync: the manifest is not the requested one, or is not trusted
-
-	CodeApprovalStale = "approval_stale" // of a call of extensions_enable: another manifest is read than the approved one
-	CodePackRefused   = "pack_refused"   // of a call of extensions_enable: it can't begin, or the manifest was refused
 	CodeAlreadyLoaded = "already_loaded" // the same: the pack is already applied; no failure
 )
 

@@ -402,7 +402,8 @@ func (s *State) endRun(end Ended, answer *GenerationSettled) {
 		s.Turn.Batch.forgetArguments()
 	}
 	s.Last, s.Run = &end, nil
-	s.dropOwn(run)
+	x := s.spaces()
+	x.DropOf(run.Number)
 	s.requeueSteers(run)
 	if len(s.Queue) > 0 {
 		next := s.Queue[0]
@@ -724,7 +725,8 @@ func (s *State) sessionClosed(*SessionClosed) *refusal {
 	s.Closed = true
 	queue := s.Queue
 	s.Queue = nil
-	s.closeSpaces()
+	x := s.spaces()
+	x.Close()
 	if s.Run != nil {
 		s.stopRun(Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed"})
 	}

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"path"
 	"slices"
 	"strings"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -27,46 +29,14 @@ const (
 	skillToolPrefix = "refold.skill."
 )
 
-// eachSkill calls fn with all skills of a stack: spaces in the order of
-// composition, the skills of each by name.
-func (st *stack) eachSkill(fn func(of *adopted, s *space.Skill)) {
-	for i := range st.spaces {
-		of := &st.spaces[i]
-		for j := range of.manifest.Skills {
-			fn(of, &of.manifest.Skills[j])
-		}
-	}
-}
-
-// skill returns the skill of a name, nil if there is none. Names are unique in a
-// stack.
-func (st *stack) skill(name string) (*adopted, *space.Skill) {
-	for i := range st.spaces {
-		if s := st.spaces[i].manifest.Skill(name); s != nil {
-			return &st.spaces[i], s
-		}
-	}
-	return nil, nil
-}
-
-// lacking returns the first unmet need of a skill, or "": then it is eligible.
-func (a *adopted) lacking(s *space.Skill) string {
-	for _, need := range s.Needs {
-		if !strings.HasSuffix(need, "?") && slices.Contains(a.Lacks, need) {
-			return need
-		}
-	}
-	return ""
-}
-
 // hasActive reports whether a skill of a space is active in the active run.
-func (s *State) hasActive(of *adopted, name string) bool {
+func (s *State) hasActive(of *spaces.Adopted, name string) bool {
 	return s.Run != nil && slices.Contains(s.Run.Skills, ActiveSkill{Name: name, Space: of.Space})
 }
 
 // unusable returns why a model can't use a skill, or "".
-func (s *State) unusable(of *adopted, skill *space.Skill) string {
-	switch need := of.lacking(skill); {
+func (s *State) unusable(of *spaces.Adopted, skill *space.Skill) string {
+	switch need := of.Lacking(skill); {
 	case need != "":
 		return planner.Missing(need)
 	case skill.Hidden && !s.hasActive(of, skill.Skill):
@@ -76,16 +46,16 @@ func (s *State) unusable(of *adopted, skill *space.Skill) string {
 }
 
 // hasSkills reports whether a stack has a skill that a model can use.
-func (s *State) hasSkills(st *stack) (has bool) {
-	st.eachSkill(func(of *adopted, skill *space.Skill) { has = has || s.unusable(of, skill) == "" })
+func (s *State) hasSkills(st *spaces.Stack) (has bool) {
+	st.EachSkill(func(of *spaces.Adopted, skill *space.Skill) { has = has || s.unusable(of, skill) == "" })
 	return has
 }
 
 // startSkills activates the skills in the active run's config, except those with an
 // unmet need.
-func (s *State) startSkills(st *stack) {
+func (s *State) startSkills(st *spaces.Stack) {
 	for _, name := range s.Run.Config.Skills {
-		if of, skill := st.skill(name); skill != nil && of.lacking(skill) == "" {
+		if of, skill := st.Skill(name); skill != nil && of.Lacking(skill) == "" {
 			s.Run.Skills = append(s.Run.Skills, ActiveSkill{Name: name, Space: of.Space})
 		}
 	}
@@ -98,7 +68,7 @@ func (s *State) skillLoaded(i int, status string) {
 		return
 	}
 	st := s.turnStack()
-	of, skill := st.skill(skillNamed(c.Arguments))
+	of, skill := st.Skill(skillNamed(c.Arguments))
 	if skill == nil || s.hasActive(of, skill.Skill) || len(s.Run.Skills) >= SkillsActiveMax {
 		return
 	}
@@ -128,7 +98,7 @@ func (s *State) skillFault(toolID, arguments string, loading *[]string) planner.
 		return planner.Rejection{Code: code, Detail: clip(detail, DetailBytesMax)}
 	}
 	name, st := skillNamed(arguments), s.turnStack()
-	of, skill := st.skill(name)
+	of, skill := st.Skill(name)
 	if skill == nil {
 		return refused(planner.InvalidArguments, "there is no skill "+quoted(name)+"; there are: "+s.usableSkills(&st))
 	}
@@ -146,9 +116,9 @@ func (s *State) skillFault(toolID, arguments string, loading *[]string) planner.
 }
 
 // usableSkills returns the names of the skills that a model can use.
-func (s *State) usableSkills(st *stack) string {
+func (s *State) usableSkills(st *spaces.Stack) string {
 	var names []string
-	st.eachSkill(func(of *adopted, skill *space.Skill) {
+	st.EachSkill(func(of *spaces.Adopted, skill *space.Skill) {
 		if s.unusable(of, skill) == "" {
 			names = append(names, skill.Skill)
 		}
@@ -178,33 +148,13 @@ func (s *State) narrowing() (names []string, lists [][]string) {
 	}
 	st := s.turnStack()
 	for _, active := range s.Run.Skills {
-		of, skill := st.skill(active.Name)
+		of, skill := st.Skill(active.Name)
 		if skill == nil || of.Space != active.Space || skill.AllowedTools == nil {
 			continue
 		}
-		var list []string
-		for _, name := range skill.AllowedTools {
-			if tool, ok := allowedTool(s.turnRegistry, of.tool(s.turnRegistry, name)); ok {
-				list = append(list, s.turnRegistry.Tool(tool).ToolID)
-			}
-		}
-		names, lists = append(names, skill.Skill), append(lists, list)
+		names, lists = append(names, skill.Skill), append(lists, of.Allowed(s.turnRegistry, skill))
 	}
 	return names, lists
-}
-
-// foreignTools maps names that skills use for tools to tool_ids.
-var foreignTools = map[string]string{
-	"Bash": "host.exec", "Edit": "host.fs.edit_file", "Glob": "host.fs.glob", "Grep": "host.fs.grep", "Read": "host.fs.read_file", "Write": "host.fs.write_file",
-}
-
-// allowedTool finds a tool that allowed-tools names: by tool_id, by tool_name, or
-// by a foreign name.
-func allowedTool(registry *planner.Registry, name string) (planner.ToolIndex, bool) {
-	if tool, ok := registry.Lookup(name); ok {
-		return tool, true
-	}
-	return registry.Lookup(foreignTools[name])
 }
 
 // activeNames returns the names of the active run's skills, for conditions.
@@ -221,8 +171,63 @@ func (s *State) appliedNames() (names []string) {
 		return nil
 	}
 	st := s.runStack()
-	for i := range st.spaces {
-		names = append(names, st.spaces[i].Space)
+	for i := range st.Spaces {
+		names = append(names, st.Spaces[i].Space)
 	}
 	return names
+}
+
+// skillParts returns the skills of a prompt: an index for each space, then the
+// bodies of those in the run's config.
+func (s *State) skillParts(st *spaces.Stack) []spaces.PromptPart {
+	parts := st.SkillIndex()
+	for _, name := range s.Run.Config.Skills {
+		if of, skill := st.Skill(name); skill != nil && s.hasActive(of, name) {
+			parts = append(parts, spaces.PromptPart{Input: s.Run.Seq, Names: []string{name}, Ref: of.Manifest.Files[skill.Body].Ref.Hash, Role: spaces.PromptSkill})
+		}
+	}
+	return parts
+}
+
+// ViewSkill is one skill of the applied spaces.
+type ViewSkill struct {
+	Skill string `json:"skill" lim:"@skill"`
+	Space string `json:"space" lim:"@space"`
+	// Whether the skill is active in the active run.
+	Active bool `json:"active"`
+	// Why a model can't use it; absent: it can.
+	Why string `json:"why,omitempty" lim:"any"`
+}
+
+// viewSkills returns the skills of the active run, or else of the next one, by
+// name.
+func (s *State) viewSkills() (skills []ViewSkill) {
+	if s.Spaces == nil {
+		return nil
+	}
+	st := s.runStack()
+	st.EachSkill(func(of *spaces.Adopted, skill *space.Skill) {
+		skills = append(skills, ViewSkill{Skill: skill.Skill, Space: of.Space, Active: s.hasActive(of, skill.Skill), Why: s.unusable(of, skill)})
+	})
+	for i := range st.Spaces {
+		of := &st.Spaces[i]
+		for _, l := range of.Manifest.LeftOut {
+			if name := path.Base(path.Dir(l.File)); space.IsSkillName(name) && len(skills) < space.SkillsMax {
+				skills = append(skills, ViewSkill{Skill: name, Space: of.Space, Why: l.File + " is faulty (" + string(l.Code) + ") and was left out"})
+			}
+		}
+	}
+	return skills
+}
+
+func (r *Run) checkSkills(queued bool) bool {
+	if len(r.Skills) > SkillsActiveMax || queued && len(r.Skills) > 0 {
+		return false
+	}
+	for i, active := range r.Skills {
+		if !space.IsSkillName(active.Name) || !space.IsSpaceName(active.Space, space.Workspace) || slices.Contains(r.Skills[:i], active) {
+			return false
+		}
+	}
+	return true
 }

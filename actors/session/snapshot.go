@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -97,7 +98,7 @@ func Restore(snap Snapshot, from Source) (*State, error) {
 }
 
 // registryAt returns the registry of a pin, the install record's if pin is nil.
-func (s *State) registryAt(pin *RegistryPin, from Source) (*planner.Registry, error) {
+func (s *State) registryAt(pin *spaces.RegistryPin, from Source) (*planner.Registry, error) {
 	if pin == nil {
 		return s.install.Registry, nil
 	}

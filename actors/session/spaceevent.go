@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
@@ -24,13 +25,13 @@ const (
 //wire:rule {"properties": {"grant": {"properties": {"space": {"pattern": "^[A-Za-z0-9_-]+$"}}}}}
 type WorkspaceSyncRequested struct {
 	// Applies the result, in this mode. Absent: the result is staged only.
-	Apply string `msgpack:"apply,omitempty" lim:"enum=Mode"`
+	Apply spaces.Mode `msgpack:"apply,omitempty"`
 	// Read and check, but stage nothing; false if absent. If true, there is no apply,
 	// grant or only.
 	Dry bool `msgpack:"dry,omitempty"`
 	// Grant for this space in this session, in place of the install record's, until the
 	// space is detached.
-	Grant *Grant `msgpack:"grant,omitempty"`
+	Grant *spaces.Grant `msgpack:"grant,omitempty"`
 	// The request is refused (`invalid_data`) if the grant is for the other kind; any if
 	// absent.
 	Kind space.Kind `msgpack:"kind,omitempty"`
@@ -52,7 +53,7 @@ type WorkspaceApplyRequested struct {
 	// The manifest that must be staged or pending, else the event is `stale`.
 	Hash string `msgpack:"hash,omitempty" lim:"any"`
 	// When it takes effect; `next_run` if absent.
-	Mode string `msgpack:"mode,omitempty" lim:"enum=Mode"`
+	Mode spaces.Mode `msgpack:"mode,omitempty"`
 	// The prompt pack to use in place of the default.
 	PromptPack string `msgpack:"prompt_pack,omitempty" lim:"@id"`
 	// The catalog to use in place of the default.
@@ -60,13 +61,6 @@ type WorkspaceApplyRequested struct {
 	// The space; if absent the one that is staged, else the pending one.
 	Workspace string `msgpack:"workspace,omitempty" lim:"any"`
 }
-
-// The modes of an apply: when it takes effect.
-const (
-	ModeNextRun   = "next_run"           // when the next run starts; the default, also when empty
-	ModeNextStep  = "next_step_boundary" // before the active run's next turn
-	ModeImmediate = "immediate_if_idle"  // at once if no run is active, else as next_run
-)
 
 // WorkspaceDetached drops a space: its applied, pending and staged manifests, an open
 // sync, and a grant that came through ctl.
@@ -83,7 +77,7 @@ type WorkspaceSnapshotReady struct {
 	// The effect that this settles.
 	Effect string `msgpack:"effect" lim:"@sync"`
 	// Needs of the manifest that are not met on the reader's machine.
-	Lacks []string `msgpack:"lacks,omitempty" lim:"..LacksMax,item=any"`
+	Lacks []string `msgpack:"lacks,omitempty" lim:"..spaces.LacksMax,item=any"`
 	// The manifest (Manifest), of at most 512 KiB. A fault inside it is workspace_invalid.
 	Manifest codec.Raw `msgpack:"manifest" lim:"object"`
 	// The result of the call of `extensions_enable` that waits for the sync: the output in
@@ -91,9 +85,9 @@ type WorkspaceSnapshotReady struct {
 	// `call`.
 	Output *Content `msgpack:"output,omitempty"`
 	// Revision of the source, for people.
-	Revision string `msgpack:"revision,omitempty" lim:"..RevisionBytesMax"`
+	Revision string `msgpack:"revision,omitempty" lim:"..spaces.RevisionBytesMax"`
 	// One that makes the manifest trusted under the effect's `trust`.
-	Signature *Signature `msgpack:"signature,omitempty"`
+	Signature *space.Signature `msgpack:"signature,omitempty"`
 	// How the reader identifies itself.
 	Source string `msgpack:"source,omitempty" lim:"enum=factory|package|module"`
 }
@@ -106,10 +100,10 @@ type WorkspaceSyncUnchanged struct {
 	// Hash of the manifest: one of the effect's known.
 	Hash string `msgpack:"hash" lim:"any"`
 	// As in WorkspaceSnapshotReady.
-	Lacks []string `msgpack:"lacks,omitempty" lim:"..LacksMax,item=any"`
+	Lacks []string `msgpack:"lacks,omitempty" lim:"..spaces.LacksMax,item=any"`
 	// What the model is shown whose call of extensions_enable waits for the sync.
-	Output    *Content   `msgpack:"output,omitempty"`
-	Signature *Signature `msgpack:"signature,omitempty"`
+	Output    *Content         `msgpack:"output,omitempty"`
+	Signature *space.Signature `msgpack:"signature,omitempty"`
 	// How the reader identifies itself.
 	Source string `msgpack:"source,omitempty" lim:"enum=factory|package|module"`
 }
@@ -122,9 +116,6 @@ type WorkspaceSyncFailed struct {
 	// All problems of the content, at once.
 	Problems []space.Problem `msgpack:"problems,omitempty" lim:"..space.ProblemsMax"`
 }
-
-// Signature is a key's signature of a manifest.
-type Signature = space.Signature
 
 // The values of WorkspaceSyncRequested.Only.
 const (
@@ -173,44 +164,3 @@ type Space struct {
 	// The requested version.
 	Version string `msgpack:"version,omitempty" lim:"..space.VersionBytesMax"`
 }
-
-// UsedSpace is one space in the effect of a session tool.
-type UsedSpace struct {
-	// The session's clock when it was applied, Unix milliseconds.
-	At int64 `msgpack:"at"`
-	// Hash of its manifest, which is a blob.
-	Hash codec.Hash `msgpack:"hash"`
-	// Kind of the space.
-	Kind space.Kind `msgpack:"kind"`
-	// How its reader identified itself.
-	Source string `msgpack:"source,omitempty" lim:"enum=factory|package|module"`
-	Space  string `msgpack:"space" lim:"@space"`
-	// Version of the manifest.
-	Version string `msgpack:"version,omitempty" lim:"..space.VersionBytesMax"`
-}
-
-// PromptPart is one part of a prompt, which is shown before the transcript.
-type PromptPart struct {
-	// Of a skill's text: the sequence of the item whose text is filled in for $ARGUMENTS,
-	// $1 and so on.
-	Input uint64 `msgpack:"input,omitempty" lim:"1.."`
-	// Media type of an image.
-	MediaType string `msgpack:"media_type,omitempty" lim:"..space.MediaTypeBytesMax"`
-	// The path of a document or an image, or the names of skills.
-	Names []string `msgpack:"names,omitempty" lim:"..space.SkillsMax,item=..space.PathBytesMax"`
-	// The blob that holds it, named sha256-<hex>.
-	Ref codec.Hash `msgpack:"ref"`
-	// A message of user or assistant, a document, an image, an index of skills (ref is the
-	// manifest of their space), or a skill's text; absent: system text, a template.
-	Role string `msgpack:"role,omitempty" lim:"enum=Prompt"`
-}
-
-// The values of PromptPart.Role.
-const (
-	PromptUser      = "user"
-	PromptAssistant = "assistant"
-	PromptDocument  = "document"
-	PromptImage     = "image"
-	PromptSkills    = "skills" // the index of the skills in Names; Ref is their space's manifest
-	PromptSkill     = "skill"  // the text of the skill in Names
-)

@@ -1,207 +1,58 @@
 package session
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
 
-// Spaces is a session's spaces: pins without content. It is absent if the session
-// never had a grant or prompt refs. Fields are in the byte order of their wire
-// names.
-type Spaces struct {
-	Applied    []SpacePin   `msgpack:"applied,omitempty"`    // by Asked: the order of composition
-	Composed   codec.Hash   `msgpack:"composed"`             // of the registry with all layers; zero: no layer
-	Grants     []GrantPin   `msgpack:"grants,omitempty"`     // through ctl, oldest first: the newest of each space, and those of open syncs
-	Pending    []SpaceStage `msgpack:"pending,omitempty"`    // by Asked
-	Staged     []SpaceStage `msgpack:"staged,omitempty"`     // by name
-	Syncs      []OpenSync   `msgpack:"syncs,omitempty"`      // by number
-	SyncsAsked uint32       `msgpack:"syncs_asked"`          // syncs numbered so far
-	SyncsDone  []DoneSync   `msgpack:"syncs_done,omitempty"` // the latest SyncsDoneMax
-	Turn       *TurnSpace   `msgpack:"turn,omitempty"`       // of the latest turn; absent: spaces add nothing to it
+// spaceSession is a state as its spaces see it.
+type spaceSession State
 
-	content *spaceContent // the manifests that pins name
+func (s *spaceSession) state() *State { return (*State)(s) }
+
+func (s *spaceSession) Now() (seq uint64, clock int64) { return s.Seq, s.Clock }
+
+func (s *spaceSession) Base() (*planner.Registry, *spaces.RegistryPin) {
+	return s.state().baseRegistry(), s.state().pinned()
 }
 
-// SpacePin names a manifest and its grant. The manifest is in the log.
-type SpacePin struct {
-	Asked   uint64     `msgpack:"asked"`             // sequence of the request that applies it; 0: the install record
-	At      int64      `msgpack:"at"`                // the session's clock at its apply
-	Catalog string     `msgpack:"catalog,omitempty"` // chosen at the apply; empty: the manifest's default
-	Grant   uint64     `msgpack:"grant"`             // sequence of the event with its grant; 0: the install record
-	Hash    codec.Hash `msgpack:"hash"`
-	Kind    space.Kind `msgpack:"kind"`
-	Lacks   []string   `msgpack:"lacks,omitempty"`  // needs that are not met
-	Prompt  string     `msgpack:"prompt,omitempty"` // the same for a prompt pack
+func (s *spaceSession) Composed() *planner.Registry { return s.registry }
 
-	// Registry is the session's registry when a workspace was staged: its catalogs,
-	// words and skills mean the tools that have their names there. Absent: the
-	// install record's.
-	Registry *RegistryPin `msgpack:"registry,omitempty"`
+func (s *spaceSession) Idle() bool { return s.Run == nil }
 
-	Seq     uint64 `msgpack:"seq"` // of the event with the manifest; 0: the install record
-	Source  string `msgpack:"source,omitempty"`
-	Space   string `msgpack:"space"`
-	Version string `msgpack:"version,omitempty"`
-}
-
-// SpaceStage is a manifest that is staged, or pending with a mode.
-type SpaceStage struct {
-	Mode string   `msgpack:"mode,omitempty"` // of a pending one
-	Pin  SpacePin `msgpack:"pin"`
-	Run  uint32   `msgpack:"run,omitempty"` // whose call enabled it; 0: an operator requested it
-}
-
-// GrantPin is a grant that came through ctl.
-type GrantPin struct {
-	Grant Grant  `msgpack:"grant"`
-	Seq   uint64 `msgpack:"seq"` // of its event
-}
-
-// OpenSync is a sync that is not settled: the content of its effect.
-type OpenSync struct {
-	Apply    string     `msgpack:"apply,omitempty"` // a mode
-	At       int64      `msgpack:"at"`
-	Call     string     `msgpack:"call,omitempty"` // the call that waits for it
-	Catalog  string     `msgpack:"catalog,omitempty"`
-	Data     codec.Hash `msgpack:"data"`     // BLAKE2b-256 of the request
-	Deadline int64      `msgpack:"deadline"` // Unix ms
-	Dry      bool       `msgpack:"dry,omitempty"`
-	Grant    uint64     `msgpack:"grant"`
-	Kind     space.Kind `msgpack:"kind"`
-	Known    []Known    `msgpack:"known,omitempty"`
-	Number   uint32     `msgpack:"number"`
-	Only     []string   `msgpack:"only,omitempty"`
-	Prompt   string     `msgpack:"prompt,omitempty"`
-	RunMS    int64      `msgpack:"run_ms"`
-	Seq      uint64     `msgpack:"seq"` // of the request
-	Space    string     `msgpack:"space"`
-	Target   string     `msgpack:"target"`
-	Tools    int64      `msgpack:"tools,omitempty"` // number of tools in the registry of the call's turn
-	Version  string     `msgpack:"version,omitempty"`
-}
-
-// Known is a manifest that a reader need not send again.
-type Known struct {
-	Hash codec.Hash `msgpack:"hash"`
-	Seq  uint64     `msgpack:"seq"` // of the event with the manifest; 0: the install record
-}
-
-// DoneSync is what is stored of an ended sync.
-type DoneSync struct {
-	Hash   codec.Hash `msgpack:"hash"` // of its settlement; zero: the session ended it
-	Number uint32     `msgpack:"number"`
-}
-
-// TurnSpace is what spaces add to a turn. Parts and Vars are kept until no attempt
-// at its generation can follow.
-type TurnSpace struct {
-	Catalog  string       `msgpack:"catalog,omitempty"`  // of its run
-	Grants   []UsedGrant  `msgpack:"grants,omitempty"`   // of packs, when the first extension tool was called
-	Mark     codec.Hash   `msgpack:"mark"`               // fingerprint of the prompt; zero: there is none
-	Narrowed []string     `msgpack:"narrowed,omitempty"` // active skills whose allowed-tools applied
-	Parts    []PromptPart `msgpack:"parts,omitempty"`
-	Pins     []SpacePin   `msgpack:"pins,omitempty"`   // those applied when the turn began
-	Prompt   string       `msgpack:"prompt,omitempty"` // prompt pack of its run
-	Tools    bool         `msgpack:"tools,omitempty"`  // it has the session's own tools
-	Vars     codec.Pairs  `msgpack:"vars,omitempty"`
-}
-
-// turnSpace returns what spaces add to the latest turn; nil: nothing.
-func (s *State) turnSpace() *TurnSpace {
-	if s.Spaces == nil {
-		return nil
+func (s *spaceSession) Unfit(st *spaces.Stack) string {
+	if bad := s.state().orphanFault(st); bad != nil {
+		return bad.detail
 	}
-	return s.Spaces.Turn
+	return ""
 }
 
-// spaceContent is the manifests that pins name, shared between sessions.
-type spaceContent struct {
-	base      *planner.Registry // the session's registry without layers
-	manifests []heldManifest
-	named     []*planner.Registry // those that pins name
-	own       []ownRegistry       // of runs under a workspace of their own, a cache
-}
-
-// heldManifest is a parsed manifest with its hash.
-type heldManifest struct {
-	hash codec.Hash
-	*space.Manifest
-}
-
-// ownRegistry is the registry of runs under another workspace than the applied one.
-type ownRegistry struct {
-	hash     codec.Hash // of the workspace; zero: none
-	registry *planner.Registry
-}
-
-// find returns the manifest with a hash, nil if it is not loaded.
-func (c *spaceContent) find(hash codec.Hash) *space.Manifest {
-	if c == nil {
-		return nil
+func (s *spaceSession) Names(is func(*spaces.Pin) bool) string {
+	if s.Config != nil && s.Config.Workspace != nil && is(s.Config.Workspace) {
+		return "the session's config.workspace"
 	}
-	if m := find(c.manifests, func(m *heldManifest) bool { return m.hash == hash }); m != nil {
-		return m.Manifest
-	}
-	return nil
-}
-
-// registry returns the registry that a pin names, nil if it is not loaded.
-func (c *spaceContent) registry(pin *RegistryPin) *planner.Registry {
-	if c == nil {
-		return nil
-	}
-	if r := find(c.named, func(r **planner.Registry) bool { return (*r).Hash() == pin.Hash }); r != nil {
-		return *r
-	}
-	return nil
-}
-
-// name stores a registry that a pin names.
-func (c *spaceContent) name(r *planner.Registry) {
-	if !slices.Contains(c.named, r) {
-		c.named = append(c.named, r)
-	}
-}
-
-func (c *spaceContent) add(hash codec.Hash, m *space.Manifest) {
-	if c.find(hash) == nil {
-		c.manifests = append(c.manifests, heldManifest{hash, m})
-	}
-}
-
-// eachHeld calls fn with all applied, pending and staged pins.
-func (s *State) eachHeld(fn func(*SpacePin)) {
-	if s.Spaces != nil {
-		for i := range s.Spaces.Applied {
-			fn(&s.Spaces.Applied[i])
-		}
-		for i := range s.Spaces.Pending {
-			fn(&s.Spaces.Pending[i].Pin)
-		}
-		for i := range s.Spaces.Staged {
-			fn(&s.Spaces.Staged[i].Pin)
+	for _, run := range s.state().runs() {
+		if run.Operators && run.Workspace != nil && is(run.Workspace) {
+			return "run " + strconv.FormatUint(uint64(run.Number), 10) + ": config.workspace"
 		}
 	}
+	return ""
 }
 
-// eachPin calls fn with every pin in the state.
-func (s *State) eachPin(fn func(*SpacePin)) {
-	s.eachHeld(fn)
+func (s *spaceSession) EachPin(fn func(*spaces.Pin)) {
 	if s.Config != nil && s.Config.Workspace != nil {
 		fn(s.Config.Workspace)
 	}
-	for _, run := range s.runs() {
+	for _, run := range s.state().runs() {
 		if run.Workspace != nil {
 			fn(run.Workspace)
-		}
-	}
-	if s.turnSpace() != nil {
-		for i := range s.turnSpace().Pins {
-			fn(&s.turnSpace().Pins[i])
 		}
 	}
 	if s.Turn != nil && s.Turn.Batch != nil {
@@ -213,78 +64,619 @@ func (s *State) eachPin(fn func(*SpacePin)) {
 	}
 }
 
-// dropContent drops unused manifests, grants, and registries of runs.
-func (s *State) dropContent() {
-	var named []codec.Hash
-	var registries []codec.Hash
-	s.eachPin(func(p *SpacePin) {
-		named = append(named, p.Hash)
-		if p.Registry != nil {
-			registries = append(registries, p.Registry.Hash)
-		}
-	})
-	s.Spaces.content.named = slices.DeleteFunc(s.Spaces.content.named, func(r *planner.Registry) bool { return !slices.Contains(registries, r.Hash()) })
-	for i := range s.Spaces.Syncs {
-		for _, known := range s.Spaces.Syncs[i].Known {
-			named = append(named, known.Hash)
-		}
-	}
-	s.Spaces.content.manifests = slices.DeleteFunc(s.Spaces.content.manifests, func(m heldManifest) bool { return !slices.Contains(named, m.hash) })
-	s.Spaces.content.own = slices.DeleteFunc(s.Spaces.content.own, func(o ownRegistry) bool { return !o.hash.IsZero() && !slices.Contains(named, o.hash) })
-	s.Spaces.Grants = slices.DeleteFunc(s.Spaces.Grants, func(g GrantPin) bool {
-		_, newest := s.grantNow(g.Grant.Space)
-		return newest != g.Seq && !slices.ContainsFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Grant == g.Seq })
-	})
+func (s *spaceSession) Withdraw(sync uint32) { s.state().withdraw(Place{kind: kindSpace, n: sync}) }
+
+func (s *spaceSession) Compose(registry *planner.Registry) {
+	s.registry, s.toolsMoved = registry, true
+	s.state().doubtClients()
 }
 
-// grant returns the grant of a sequence; 0 is the install record's for the space.
-func (s *State) grant(seq uint64, name string) *Grant {
-	if seq == 0 {
-		return s.install.grant(name)
+func (s *spaceSession) Moved() { s.toolsMoved = true }
+
+func (s *spaceSession) Notify(n spaces.Notice) { notify(s.state(), n.Type(), n) }
+
+// spaces returns the session's spaces. If a method makes their State, the caller stores
+// it in s.Spaces.
+func (s *State) spaces() spaces.Spaces {
+	return spaces.Spaces{State: s.Spaces, Record: s.install.spaces, Session: (*spaceSession)(s)}
+}
+
+// isGranted reports whether a grant is about a space.
+func (s *State) isGranted(name string) bool {
+	x := s.spaces()
+	grant, _ := x.GrantNow(name)
+	return grant != nil
+}
+
+// dropContent drops what no pin names any more.
+func (s *State) dropContent() {
+	if x := s.spaces(); x.State != nil {
+		x.Drop()
 	}
-	if pin := find(s.Spaces.Grants, func(g *GrantPin) bool { return g.Seq == seq }); pin != nil {
-		return &pin.Grant
+}
+
+// refused returns the refusal of spaces; nil for nil.
+func refused(bad *spaces.Refusal) *refusal {
+	if bad == nil {
+		return nil
+	}
+	return refuse(Rejection(bad.Code), bad.Detail)
+}
+
+// workspaceSyncRequested opens a sync of a space.
+func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
+	var b WorkspaceSyncRequested
+	if bad := decodeBody(data, &b); bad != nil {
+		return bad
+	}
+	if bad := b.fault(); bad != nil {
+		return bad
+	}
+	x := s.spaces()
+	withdrawn, bad := x.Request(spaces.Sync{
+		Apply: b.Apply, Catalog: b.ToolCatalog, Data: codec.Digest(data), Dry: b.Dry, Only: b.Only, Prompt: b.PromptPack, Space: b.Workspace, Version: b.Version,
+	}, b.Kind, b.Grant)
+	if bad != nil {
+		return refused(bad)
+	}
+	s.Spaces = x.State
+	if withdrawn != nil {
+		s.endEnable(&withdrawn.Sync, CallCancelled, withdrawn.Code, withdrawn.Detail, nil)
 	}
 	return nil
 }
 
-// grant returns the record's first grant that covers a space, or nil.
-func (in *Install) grant(name string) *Grant {
-	return find(in.Record.Spaces, func(g *Grant) bool { return g.matches(name) })
-}
-
-// grantNow returns the valid grant for a space, and the sequence of its event.
-func (s *State) grantNow(name string) (*Grant, uint64) {
-	if s.Spaces != nil {
-		for _, g := range slices.Backward(s.Spaces.Grants) {
-			if g.Grant.Space == name {
-				return &g.Grant, g.Seq
-			}
+// fault checks the request by itself.
+func (b *WorkspaceSyncRequested) fault() *refusal {
+	switch {
+	case !space.IsSpaceName(b.Workspace, space.Workspace):
+		return refuse(RejectInvalidData, "workspace: is the name of a space, not "+quoted(b.Workspace))
+	case b.Apply == "" && (b.PromptPack != "" || b.ToolCatalog != ""):
+		return refuse(RejectInvalidData, "prompt_pack and tool_catalog are chosen with apply")
+	case b.Dry && (b.Apply != "" || b.Grant != nil || len(b.Only) > 0):
+		return refuse(RejectInvalidData, "dry: stages nothing, so it takes no apply, no grant and no only")
+	}
+	if bad := choiceFault(b.PromptPack, b.ToolCatalog); bad != nil {
+		return bad
+	}
+	for i, part := range b.Only {
+		if slices.Contains(b.Only[:i], part) {
+			return refuse(RejectInvalidData, "only["+strconv.Itoa(i)+"]: "+part+" is listed before")
 		}
 	}
-	return s.install.grant(name), 0
+	if b.Grant == nil {
+		return nil
+	}
+	if bad := b.Grant.Fault(); bad != nil {
+		return refuse(RejectInvalidData, "grant."+bad.Error())
+	}
+	switch {
+	case b.Grant.Space != b.Workspace:
+		return refuse(RejectInvalidData, "grant.space: is the workspace of the request, "+quoted(b.Workspace))
+	case len(b.Grant.Manifest) > 0:
+		return refuse(RejectInvalidData, "grant.manifest: comes with the install record alone")
+	}
+	return nil
 }
 
-// byAsked orders pins for composition. Pins of one request, which are the install
-// record's, keep their order.
-func byAsked(a, b SpacePin) int { return cmp.Compare(a.Asked, b.Asked) }
+func choiceFault(prompt, catalog string) *refusal {
+	switch {
+	case prompt != "" && !space.IsID(prompt):
+		return refuse(RejectInvalidData, "prompt_pack: is the name of one, not "+quoted(prompt))
+	case catalog != "" && !space.IsID(catalog):
+		return refuse(RejectInvalidData, "tool_catalog: is the name of one, not "+quoted(catalog))
+	}
+	return nil
+}
 
-// content returns the content of pins, nil for a session without spaces.
-func (s *State) content() *spaceContent {
+// workspaceApplyRequested makes a staged space pending, or applies it at once.
+func (s *State) workspaceApplyRequested(b *WorkspaceApplyRequested) *refusal {
+	if bad := choiceFault(b.PromptPack, b.ToolCatalog); bad != nil {
+		return bad
+	}
+	x := s.spaces()
+	return refused(x.Apply(b.Workspace, b.Hash, b.Mode, b.PromptPack, b.ToolCatalog))
+}
+
+// workspaceDetached drops all of a space.
+func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
+	x := s.spaces()
+	withdrawn, bad := x.Detach(b.Workspace, b.Kind)
+	for _, o := range withdrawn {
+		s.endEnable(&o.Sync, CallCancelled, o.Code, o.Detail, nil)
+	}
+	return refused(bad)
+}
+
+// syncs folds the effects of class space.
+type syncs struct{}
+
+// syncSettlement is a decoded settlement of a sync.
+type syncSettlement struct {
+	ready     WorkspaceSnapshotReady
+	unchanged WorkspaceSyncUnchanged
+	failed    WorkspaceSyncFailed
+}
+
+func (syncs) decode(typ string, data codec.Raw) (body any, effect string, bad *refusal) {
+	var sync syncSettlement
+	switch typ {
+	case TypeWorkspaceSnapshotReady:
+		bad = decodeBody(data, &sync.ready)
+		effect = sync.ready.Effect
+	case TypeWorkspaceSyncUnchanged:
+		bad = decodeBody(data, &sync.unchanged)
+		effect = sync.unchanged.Effect
+	default:
+		bad = decodeBody(data, &sync.failed)
+		effect = sync.failed.Effect
+	}
+	return &sync, effect, bad
+}
+
+// settle folds the settlement of a sync. Any fault ends the sync and changes
+// nothing that is staged, pending or applied.
+func (syncs) settle(s *State, p Place, b *settlement) *refusal {
+	x := s.spaces()
+	o := x.End(x.SyncAt(p.n), settlementHash(b.typ, b.data))
+	waiting := s.callOfSync(&o)
+	var c *Call
+	var caller *spaces.Caller
+	if waiting >= 0 {
+		c = &s.Turn.Batch.Calls[waiting]
+		caller = &spaces.Caller{Run: s.Run.Number, Asking: s.isBeingRead(c)}
+		if c.Pack != nil {
+			caller.Approved = &c.Pack.Pin
+		}
+	}
+	bad, sync := b.bad, b.body.(*syncSettlement)
+	if bad == nil {
+		bad = sync.fault(b.typ)
+	}
+	var result spaces.Result
+	switch failed := &sync.failed; {
+	case bad != nil:
+		result = x.Fail(&o, CodeBadSettlement, bad.detail, nil, caller)
+	case b.typ == TypeWorkspaceSyncFailed:
+		result = x.Fail(&o, failed.Error.Code, failed.Error.Detail, failed.Problems, caller)
+	default:
+		result = x.Settle(&o, sync.report(), caller)
+	}
+	if result.Joined {
+		s.Run.Joined = append(s.Run.Joined, o.Space)
+	}
+	if caller != nil && caller.Asking && result.Read != nil {
+		c.Pack = &ReadPack{}
+		c.Pack.Pin, c.Pack.Signer = result.Read.ForApproval()
+	}
+	x.Drop()
+	if c != nil && c.Pack != nil && c.Status == CallAwaiting {
+		s.notifyApproval(waiting)
+		return nil
+	}
+	status := CallFailed
+	if result.Code == "" {
+		status = CallSucceeded
+	}
+	s.endEnable(&o, status, result.Code, result.Detail, sync.output())
+	return nil
+}
+
+// report returns what the reader answered.
+func (b *syncSettlement) report() *spaces.Report {
+	if r := &b.ready; len(r.Manifest) > 0 {
+		return &spaces.Report{Manifest: r.Manifest, Lacks: r.Lacks, Revision: r.Revision, By: r.Signature, Source: r.Source}
+	}
+	u := &b.unchanged
+	return &spaces.Report{Hash: u.Hash, Lacks: u.Lacks, By: u.Signature, Source: u.Source}
+}
+
+// output returns the output for the model whose call waited.
+func (b *syncSettlement) output() *Content {
+	if b.ready.Output != nil {
+		return b.ready.Output
+	}
+	return b.unchanged.Output
+}
+
+// fault checks a settlement by itself.
+func (b *syncSettlement) fault(typ string) *refusal {
+	switch typ {
+	case TypeWorkspaceSyncFailed:
+		for i := range b.failed.Problems {
+			if p := &b.failed.Problems[i]; !p.Code.Known() || p.Line < 0 || p.Line > NumberMax || len(p.Detail) > DetailBytesMax || len(p.File) > space.PathBytesMax || len(p.Path) > space.ProblemPathBytesMax {
+				return refuse(RejectInvalidData, "problems["+strconv.Itoa(i)+"]: has no such code, or is too long")
+			}
+		}
+		return nil
+	case TypeWorkspaceSnapshotReady:
+		r := &b.ready
+		if !codec.IsMap(r.Manifest) || codec.HasBinary(r.Manifest) {
+			return refuse(RejectInvalidData, "manifest: is an object")
+		}
+		return readerFault(r.Signature, r.Output)
+	}
+	u := &b.unchanged
+	return readerFault(u.Signature, u.Output)
+}
+
+// readerFault checks the other fields that a reader sends with a manifest.
+func readerFault(by *space.Signature, output *Content) *refusal {
+	if bad := contentFault("output", output, true); bad != nil {
+		return bad
+	}
+	if by != nil && (len(by.Key) > NameBytesMax || len(by.Sig) > NameBytesMax) {
+		return refuse(RejectInvalidData, "signature: is none")
+	}
+	return nil
+}
+
+func (syncs) status(s *State, p Place) (codec.Hash, effectStatus) {
+	x := s.spaces()
+	switch hash, known, open, settled := x.Status(p.n); {
+	case !known:
+		return codec.Hash{}, effectUnknown
+	case open:
+		return codec.Hash{}, effectOpen
+	case settled:
+		return hash, effectSettled
+	}
+	return codec.Hash{}, effectOver
+}
+
+func (syncs) effect(s *State, p Place, _ []byte) Effect {
+	x := s.spaces()
+	o := &x.Syncs[x.SyncAt(p.n)]
+	var known []codec.Hash
+	for i := range o.Known {
+		known = append(known, o.Known[i].Hash)
+	}
+	name, startBy := o.Name(), o.Deadline-o.RunMS
+	payload := Space{
+		At: o.At, Call: o.Call, Class: ClassSpace, Dry: o.Dry, Effect: name, Kind: o.Kind, Known: known, Only: o.Only, RunMS: o.RunMS,
+		Session: s.Session, Space: o.Space, StartBy: startBy, Tools: o.Tools, Trust: x.TrustOf(o), V: Version, Version: o.Version,
+	}
+	return Effect{Name: name, Class: ClassSpace, Target: o.Target, Deadline: o.Deadline, StartBy: startBy, Payload: encode(payload)}
+}
+
+func (syncs) open(s *State, index int) (uint32, bool) {
+	if s.Spaces == nil || index >= len(s.Spaces.Syncs) {
+		return 0, false
+	}
+	return s.Spaces.Syncs[index].Number, true
+}
+
+func (syncs) deadline(s *State) int64 {
+	next := int64(noDeadline)
+	if s.Spaces != nil {
+		for i := range s.Spaces.Syncs {
+			next = min(next, s.Spaces.Syncs[i].Deadline)
+		}
+	}
+	return next
+}
+
+func (syncs) settleOverdue(s *State) {
+	x := s.spaces()
+	for i := x.Overdue(); i >= 0; i = x.Overdue() {
+		ended := x.Withdraw(i, CodeDeadlineExceeded, noSettlement("space/"+x.Syncs[i].Target))
+		s.endEnable(&ended.Sync, CallFailed, ended.Code, ended.Detail, nil) // unless the call is overdue, too
+	}
+}
+
+// noSettlement is the detail for an effect that no bridge of its target settled.
+func noSettlement(from string) string { return "no settlement from " + from + " by its deadline" }
+
+// endSyncOf withdraws a call's sync, if that is open.
+func (s *State) endSyncOf(c *Call, code, detail string) {
+	x := s.spaces()
+	x.WithdrawOf(c.Sync, code, detail)
+}
+
+func (s *State) checkSpaces() error {
+	x := s.spaces()
+	return x.Invariant()
+}
+
+// spaceSource is where a restored state's spaces find what they name.
+type spaceSource struct {
+	Source
+	*State
+}
+
+func (s spaceSource) Named(pin *spaces.RegistryPin) (*planner.Registry, error) {
+	return s.registryAt(pin, s.Source)
+}
+
+// restoreSpaces loads the manifests of a restored state's pins, and composes the
+// registries.
+func (s *State) restoreSpaces(from Source) (err error) {
+	if x := s.spaces(); x.State != nil {
+		s.registry, s.turnRegistry, err = x.Restore(s.registry, s.turnRegistry, spaceSource{from, s})
+	}
+	return err
+}
+
+// turnSpace returns what spaces add to the latest turn; nil: nothing.
+func (s *State) turnSpace() *spaces.Turn {
 	if s.Spaces == nil {
 		return nil
 	}
-	return s.Spaces.content
+	return s.Spaces.Turn
 }
 
-// manifest returns the manifest with a hash that a pin in the state names.
-func (s *State) manifest(hash codec.Hash) *space.Manifest {
-	if m := s.content().find(hash); m != nil {
-		return m
+// baseRegistry returns the session's registry without layers.
+func (s *State) baseRegistry() *planner.Registry {
+	if s.Spaces == nil {
+		return s.registry
 	}
-	return s.install.content.find(hash)
+	return s.Spaces.Base()
+}
+
+// stack returns the stack that is applied now.
+func (s *State) stack() spaces.Stack {
+	x := s.spaces()
+	return x.Stack()
+}
+
+// stackAtStart returns the stack that applies when a run begins that is requested now.
+// waits reports whether spaces wait that are applied before its first turn.
+func (s *State) stackAtStart() (st spaces.Stack, waits bool) {
+	x := s.spaces()
+	return x.AtStart()
+}
+
+// turnStack returns the stack of the latest turn.
+func (s *State) turnStack() spaces.Stack {
+	x := s.spaces()
+	return x.TurnStack(s.turnRegistry)
+}
+
+// runStack returns the stack of the active run's next turn.
+func (s *State) runStack() spaces.Stack {
+	st := s.stack()
+	if s.Run == nil || !s.Run.Config.isOwn() {
+		return st
+	}
+	x := s.spaces()
+	return x.RunStack(&st, s.Run.Workspace)
+}
+
+// isOwn reports whether a config names a workspace.
+func (c *RunConfig) isOwn() bool { return c.Workspace != "" }
+
+// choice returns what a config chooses of spaces.
+func (c *RunConfig) choice() spaces.Choice {
+	return spaces.Choice{PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog, Refs: len(listOf(c.PromptRefs)), HasRefs: c.PromptRefs != nil, Skills: c.Skills}
+}
+
+// stackOf returns the stack of a run with a config, given the applied stack st. own
+// is the workspace that the config names.
+func (s *State) stackOf(st *spaces.Stack, c *RunConfig, own *spaces.Pin) (spaces.Stack, *refusal) {
+	if c == nil || !c.isOwn() {
+		return *st, nil
+	}
+	x := s.spaces()
+	out := x.Under(st, own)
+	if bad := out.Compose(); bad != nil {
+		return out, refuse(RejectWorkspaceInvalid, "config.workspace: "+bad.Error())
+	}
+	return out, nil
+}
+
+// ownWorkspace returns the workspace that a config names, nil if it names none: an
+// applied, pending or staged one, or the install record's.
+func (s *State) ownWorkspace(c *RunConfig) (*spaces.Pin, *refusal) {
+	if c == nil || !c.isOwn() || c.Workspace == space.None {
+		return nil, nil
+	}
+	x := s.spaces()
+	own := x.HeldAs(c.Workspace, space.Workspace)
+	if own == nil {
+		return nil, refuse(RejectWorkspaceInvalid, "config.workspace: no manifest of the session has the hash "+quoted(c.Workspace)+": sync it first")
+	}
+	return own, nil
+}
+
+// configFault checks a config under a stack. own is the workspace that the config
+// names.
+func (s *State) configFault(st *spaces.Stack, c *RunConfig, own *spaces.Pin, complete bool) *refusal {
+	if c == nil {
+		return nil
+	}
+	if c.isOwn() && c.Workspace != space.None && own == nil {
+		return refuse(RejectWorkspaceInvalid, "config.workspace: is not a manifest of the session")
+	}
+	of, bad := s.stackOf(st, c, own)
+	if bad == nil {
+		bad = configFault(of.Registry, c, complete)
+	}
+	if bad == nil {
+		bad = namesFault(&of, c)
+	}
+	return bad
+}
+
+// namesFault checks a config's names against the stack's spaces.
+func namesFault(st *spaces.Stack, c *RunConfig) *refusal {
+	w := st.Workspace()
+	if c.PromptPack != "" && c.PromptPack != space.None && (w == nil || w.Manifest.Prompt(c.PromptPack) == nil) {
+		return refuse(RejectWorkspaceInvalid, "config.prompt_pack: "+w.HasNo("prompt pack", c.PromptPack))
+	}
+	if c.ToolCatalog != "" && c.ToolCatalog != space.None && (w == nil || w.Manifest.Catalog(c.ToolCatalog) == nil) {
+		return refuse(RejectWorkspaceInvalid, "config.tool_catalog: "+w.HasNo("catalog", c.ToolCatalog))
+	}
+	return skillsFault(st, c)
+}
+
+// skillsFault checks, under a stack, a config's skills and the size of what it
+// shows before the transcript.
+func skillsFault(st *spaces.Stack, c *RunConfig) *refusal {
+	for i, name := range c.Skills {
+		path := "config.skills[" + strconv.Itoa(i) + "]: "
+		if slices.Contains(c.Skills[:i], name) {
+			return refuse(RejectInvalidData, path+quoted(name)+" stands twice")
+		}
+		if _, skill := st.Skill(name); skill == nil {
+			return refuse(RejectWorkspaceInvalid, path+"no applied space has a skill "+quoted(name))
+		}
+	}
+	if len(st.Spaces) == 0 {
+		return nil
+	}
+	if over := st.PromptSize(c.choice()).Over(); over != "" {
+		return refuse(RejectLimitExceeded, "config: "+over)
+	}
+	return nil
+}
+
+// enterTurn records what spaces add to the turn that begins: nothing in a session
+// without spaces, if the run has no prompt refs.
+func (s *State) enterTurn(st *spaces.Stack) {
+	if s.Spaces != nil {
+		s.Spaces.Turn = nil
+	}
+	if !st.HasOwnTools() && len(st.Spaces) == 0 && s.Run.Config.PromptRefs == nil {
+		return
+	}
+	x := s.spaces()
+	x.EnterTurn(st, s.Run.Config.choice())
+	s.Spaces = x.State
+}
+
+// fixPrompt fixes the prompt of the latest turn: parts, variables and their mark.
+// Failed attempts do not change it.
+func (s *State) fixPrompt() {
+	t := s.turnSpace()
+	if t == nil {
+		return
+	}
+	st, c := s.turnStack(), s.Run.Config.choice()
+	for _, ref := range listOf(s.Run.Config.PromptRefs) {
+		t.Parts = append(t.Parts, spaces.PromptPart{Ref: ref.Hash})
+	}
+	t.Parts = append(t.Parts, st.PromptParts(c, s.skillParts(&st))...)
+	for _, name := range st.Vars(c) {
+		t.Vars = append(t.Vars, codec.Pair{Key: name, Value: codec.AppendString(nil, s.variable(name, st.Workspace()))})
+	}
+	if len(t.Parts) > 0 {
+		t.Mark = codec.Digest(encode(struct {
+			Prompt []spaces.PromptPart `msgpack:"prompt"`
+			System string              `msgpack:"system,omitempty"`
+			Vars   codec.Pairs         `msgpack:"vars,omitempty"`
+		}{t.Parts, s.system(), t.Vars}))
+	}
+}
+
+// variable returns the value of a template's variable, under workspace w. The value
+// of a missing fact is "".
+func (s *State) variable(name string, w *spaces.Adopted) string {
+	switch name {
+	case space.VarSession:
+		return s.Session
+	case space.VarRun:
+		return "r" + strconv.FormatUint(uint64(s.Run.Number), 10)
+	case space.VarVersion: // no pack uses it
+		return w.Version
+	}
+	fact := strings.TrimPrefix(name, space.VarFact)
+	if i := slices.IndexFunc(s.Facts, func(f planner.Fact) bool { return f.Name == fact }); i >= 0 {
+		return s.Facts[i].Value
+	}
+	return ""
+}
+
+// showPrompt fills in a generation's prompt, and the prompt pack's settings that
+// the run's config does not have.
+func (s *State) showPrompt(g *Generation) {
+	t := s.turnSpace()
+	if t == nil {
+		return
+	}
+	g.Prompt, g.Vars = t.Parts, t.Vars
+	if len(g.Prompt) > 0 {
+		g.PromptMark = &t.Mark
+	}
+	st := s.turnStack()
+	if p := st.Prompt(s.Run.Config.choice()); p != nil && len(g.Params) == 0 {
+		g.Params = p.Params
+	}
+}
+
+// ResponseFormat returns the form that answers of the latest turn must have, a
+// ResponseFormat: the run's, else the prompt pack's. It is empty if neither has one.
+func (s *State) ResponseFormat() codec.Raw {
+	own := s.Run.Config.ResponseFormat
+	if len(own) > 0 || s.turnSpace() == nil {
+		return own
+	}
+	st := s.turnStack()
+	if p := st.Prompt(s.Run.Config.choice()); p != nil {
+		return p.ResponseFormat
+	}
+	return nil
+}
+
+// catalogChoice returns the tool_choice of the latest turn's catalog.
+func (s *State) catalogChoice() string {
+	st := s.turnStack()
+	if c := st.Catalog(s.Run.Config.choice()); c != nil {
+		return st.Workspace().ToolIn(st.Registry, c.ToolChoice)
+	}
+	return ""
+}
+
+// promptBytes is an upper bound of the latest turn's prompt, without the system
+// text.
+func (s *State) promptBytes() int64 {
+	if s.turnSpace() == nil {
+		return 0
+	}
+	st := s.turnStack()
+	size := st.PromptSize(s.Run.Config.choice())
+	return size.Bytes + int64(size.Images)*ImageBytes
 }
 
 // Manifest returns the manifest with a hash, nil if no pin in the state names it.
 // It must not be changed.
-func (s *State) Manifest(hash codec.Hash) *space.Manifest { return s.manifest(hash) }
+func (s *State) Manifest(hash codec.Hash) *space.Manifest {
+	x := s.spaces()
+	return x.Manifest(hash)
+}
+
+// Uncovered returns the tools that applied catalogs name and the session's registry
+// does not bind.
+func (s *State) Uncovered() (problems []space.Problem) {
+	st := s.stack()
+	return st.Uncovered()
+}
+
+// CheckSpace judges a manifest from a folder as a new session under the record
+// would: problems keep it from being staged, warnings don't. The error wraps
+// spaces.ErrNotGranted if no grant covers the space, or if its grant does not trust the
+// manifest without a signature; problems are returned in both cases.
+func (in *Install) CheckSpace(m *space.Manifest) (problems, warnings []space.Problem, err error) {
+	x := New(in, "").spaces()
+	return x.Check(m)
+}
+
+// ParseSnapshotReady returns the manifest in a WorkspaceSnapshotReady, with the
+// hash that the fold gave it when it accepted the event.
+func ParseSnapshotReady(e Event) (*space.Manifest, codec.Hash, error) {
+	env, bad := open(e)
+	if bad == nil && env.Type != TypeWorkspaceSnapshotReady {
+		bad = refuse(RejectInvalidData, "is a "+quoted(env.Type))
+	}
+	var b WorkspaceSnapshotReady
+	if bad == nil {
+		bad = decodeBody(env.Data, &b)
+	}
+	if bad != nil {
+		return nil, codec.Hash{}, fmt.Errorf("event %d: no manifest: %s: %s", e.Seq, bad.code, bad.detail)
+	}
+	m, problems := space.Parse(b.Manifest)
+	if m == nil {
+		return nil, codec.Hash{}, fmt.Errorf("event %d: no manifest: %s", e.Seq, problems[0])
+	}
+	return m, codec.Sum(b.Manifest), nil
+}

@@ -4,8 +4,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // State is all that a session remembers: the fold of its own events under the
@@ -36,40 +38,40 @@ type scratch struct {
 // state, hashes of settlements and results may be missing until Bytes computes
 // them.
 type Record struct {
-	Chain       codec.Hash     `msgpack:"chain"` // BLAKE2b-256 chain over all events
-	Clock       int64          `msgpack:"clock"` // greatest stream timestamp or wake's due so far; Unix ms
-	Config      *SessionConfig `msgpack:"config,omitempty"`
-	Cost        int64          `msgpack:"cost,omitempty"`  // of all runs, micro-units
-	Count       uint64         `msgpack:"count"`           // events folded, without the install record
-	Done        *DoneBatch     `msgpack:"done,omitempty"`  // the last completed batch
-	Facts       []planner.Fact `msgpack:"facts,omitempty"` // by name
-	Host        *HostSession   `msgpack:"host,omitempty"`
-	IDs         []string       `msgpack:"ids,omitempty"`       // ids of the latest accepted events, oldest first
-	Install     codec.Hash     `msgpack:"install"`             // of the pinned install record
-	Items       []Item         `msgpack:"items,omitempty"`     // the transcript
-	Last        *Ended         `msgpack:"last,omitempty"`      // the last ended run
-	LastPlan    codec.Hash     `msgpack:"last_plan_hash"`      // zero: none yet
-	Leaf        codec.Hash     `msgpack:"leaf"`                // BLAKE2b-256 of the latest event alone
-	Overrides   *Overrides     `msgpack:"overrides,omitempty"` // of the session
-	Profile     string         `msgpack:"profile,omitempty"`   // selected for the session
-	Queue       []Run          `msgpack:"queue,omitempty"`     // first in, first out
-	Registry    *RegistryPin   `msgpack:"registry,omitempty"`  // absent: the install record's
-	Run         *Run           `msgpack:"run,omitempty"`       // the active one
-	ItemBytes   int32          `msgpack:"item_bytes"`          // encoded size of Items
-	NoticeN     uint32         `msgpack:"notice_n"`            // notices so far
-	Rules       uint8          `msgpack:"rules"`
-	Runs        uint32         `msgpack:"runs"` // runs numbered so far
-	Closed      bool           `msgpack:"closed,omitempty"`
-	lastType    uint8          // index in eventTypes of the latest event's type, plus 1; not in snapshots
-	Seq         uint64         `msgpack:"seq"` // stream sequence of the latest event
-	Session     string         `msgpack:"session"`
-	Spaces      *Spaces        `msgpack:"spaces,omitempty"`      // absent: the session never had a grant or prompt refs
-	Submissions []Submission   `msgpack:"submissions,omitempty"` // by name
-	Turn        *Turn          `msgpack:"turn,omitempty"`        // the latest turn, of the active run or of the last one
-	Usage       UsageTotal     `msgpack:"usage"`                 // of all runs
-	Wakes       []OpenWake     `msgpack:"wakes,omitempty"`
-	WakesAsked  uint32         `msgpack:"wakes_asked"`            // wakes numbered so far
-	WindowBytes uint32         `msgpack:"window_bytes,omitempty"` // what a model is shown of the transcript and of the open batch's results; at most MaxUint32
+	Chain       codec.Hash          `msgpack:"chain"` // BLAKE2b-256 chain over all events
+	Clock       int64               `msgpack:"clock"` // greatest stream timestamp or wake's due so far; Unix ms
+	Config      *SessionConfig      `msgpack:"config,omitempty"`
+	Cost        int64               `msgpack:"cost,omitempty"`  // of all runs, micro-units
+	Count       uint64              `msgpack:"count"`           // events folded, without the install record
+	Done        *DoneBatch          `msgpack:"done,omitempty"`  // the last completed batch
+	Facts       []planner.Fact      `msgpack:"facts,omitempty"` // by name
+	Host        *HostSession        `msgpack:"host,omitempty"`
+	IDs         []string            `msgpack:"ids,omitempty"`       // ids of the latest accepted events, oldest first
+	Install     codec.Hash          `msgpack:"install"`             // of the pinned install record
+	Items       []Item              `msgpack:"items,omitempty"`     // the transcript
+	Last        *Ended              `msgpack:"last,omitempty"`      // the last ended run
+	LastPlan    codec.Hash          `msgpack:"last_plan_hash"`      // zero: none yet
+	Leaf        codec.Hash          `msgpack:"leaf"`                // BLAKE2b-256 of the latest event alone
+	Overrides   *Overrides          `msgpack:"overrides,omitempty"` // of the session
+	Profile     string              `msgpack:"profile,omitempty"`   // selected for the session
+	Queue       []Run               `msgpack:"queue,omitempty"`     // first in, first out
+	Registry    *spaces.RegistryPin `msgpack:"registry,omitempty"`  // absent: the install record's
+	Run         *Run                `msgpack:"run,omitempty"`       // the active one
+	ItemBytes   int32               `msgpack:"item_bytes"`          // encoded size of Items
+	NoticeN     uint32              `msgpack:"notice_n"`            // notices so far
+	Rules       uint8               `msgpack:"rules"`
+	Runs        uint32              `msgpack:"runs"` // runs numbered so far
+	Closed      bool                `msgpack:"closed,omitempty"`
+	lastType    uint8               // index in eventTypes of the latest event's type, plus 1; not in snapshots
+	Seq         uint64              `msgpack:"seq"` // stream sequence of the latest event
+	Session     string              `msgpack:"session"`
+	Spaces      *spaces.State       `msgpack:"spaces,omitempty"`      // absent: the session never had a grant or prompt refs
+	Submissions []Submission        `msgpack:"submissions,omitempty"` // by name
+	Turn        *Turn               `msgpack:"turn,omitempty"`        // the latest turn, of the active run or of the last one
+	Usage       UsageTotal          `msgpack:"usage"`                 // of all runs
+	Wakes       []OpenWake          `msgpack:"wakes,omitempty"`
+	WakesAsked  uint32              `msgpack:"wakes_asked"`            // wakes numbered so far
+	WindowBytes uint32              `msgpack:"window_bytes,omitempty"` // what a model is shown of the transcript and of the open batch's results; at most MaxUint32
 }
 
 // Lifecycle is the status of a run.
@@ -86,12 +88,6 @@ const (
 	Cancelled    Lifecycle = "cancelled"
 	Interrupted  Lifecycle = "interrupted"
 )
-
-// RegistryPin names a registry that an event set. The registry is in the log.
-type RegistryPin struct {
-	Hash codec.Hash `msgpack:"hash"`
-	Seq  uint64     `msgpack:"seq"` // of its ToolRegistrySet
-}
 
 // Overrides are the session's lists that ToolOverridesSet set, by tool_id or
 // tool_name. A run's lists are in its config.
@@ -132,7 +128,7 @@ type Run struct {
 	Turns      uint32        `msgpack:"turns"` // turns begun
 	Usage      UsageTotal    `msgpack:"usage"`
 	Used       []string      `msgpack:"used,omitempty"`      // tool_ids that ran in earlier turns, sorted; only those of the turn's registry
-	Workspace  *SpacePin     `msgpack:"workspace,omitempty"` // named by its config; absent: the applied one, or none
+	Workspace  *spaces.Pin   `msgpack:"workspace,omitempty"` // named by its config; absent: the applied one, or none
 }
 
 // Steer is input that waits for a turn.
@@ -187,15 +183,15 @@ type UsageTotal struct {
 // Registry and Step are set. Small fields are adjacent, so that idle sessions weigh
 // less.
 type Turn struct {
-	At       int64            `msgpack:"at"` // the session's clock at the opening
-	Batch    *Batch           `msgpack:"batch,omitempty"`
-	Deadline int64            `msgpack:"deadline"`           // Unix ms
-	Defined  *[]planner.Offer `msgpack:"defined,omitempty"`  // in masked mode: the definitions that the model is shown, in order; for later turns, too
-	Registry *RegistryPin     `msgpack:"registry,omitempty"` // absent: the install record's
-	RetryAt  int64            `msgpack:"retry_at,omitempty"` // Unix ms; 0: no attempt waits
-	Settled  codec.Hash       `msgpack:"settled"`            // hash of its settlement; zero: none, or the session settled it
-	Step     *TurnStep        `msgpack:"step,omitempty"`     // absent: neither a rule nor a hook applied
-	Toolset  planner.Toolset  `msgpack:"toolset"`            // offered tools, and why others are not
+	At       int64               `msgpack:"at"` // the session's clock at the opening
+	Batch    *Batch              `msgpack:"batch,omitempty"`
+	Deadline int64               `msgpack:"deadline"`           // Unix ms
+	Defined  *[]planner.Offer    `msgpack:"defined,omitempty"`  // in masked mode: the definitions that the model is shown, in order; for later turns, too
+	Registry *spaces.RegistryPin `msgpack:"registry,omitempty"` // absent: the install record's
+	RetryAt  int64               `msgpack:"retry_at,omitempty"` // Unix ms; 0: no attempt waits
+	Settled  codec.Hash          `msgpack:"settled"`            // hash of its settlement; zero: none, or the session settled it
+	Step     *TurnStep           `msgpack:"step,omitempty"`     // absent: neither a rule nor a hook applied
+	Toolset  planner.Toolset     `msgpack:"toolset"`            // offered tools, and why others are not
 
 	Items           int32  `msgpack:"items"` // length of the window
 	Number          uint32 `msgpack:"number"`
@@ -290,9 +286,8 @@ func New(install *Install, sid string) *State {
 		Record:  Record{Session: sid, Install: install.Hash, Rules: uint8(install.Rules)},
 		install: install, registry: install.Registry, turnRegistry: install.Registry,
 	}
-	if len(install.Record.Spaces) > 0 {
-		s.enterSpaces()
-		s.adopt(&install.stack)
+	if s.Spaces = install.spaces.NewState(); s.Spaces != nil {
+		s.registry = install.Composed()
 	}
 	return s
 }
@@ -463,22 +458,7 @@ const (
 	doneWeight       = 32
 	stepCallWeight   = 144
 	lastCallWeight   = 64
-	spacesWeight     = 208 + 64 // with its content
-	pinWeight        = 192
-	stageWeight      = 216
-	namesWeight      = 48 // of a pin: its RegistryPin
-	grantWeight      = 248
-	syncWeight       = 272
-	knownWeight      = 40
-	doneSyncWeight   = 36
-	heldWeight       = 40
-	ownWeight        = 40
-	turnSpaceWeight  = 192
-	partWeight       = 88
-	usedGrantWeight  = 112
-	pairWeight       = 40
 	stringWeight     = 16
-	roomWeight       = 8 // overhead of the heap for a short text
 )
 
 // Weight returns about how many bytes of memory the state takes, without what
@@ -487,19 +467,18 @@ const (
 // after every event. It is accurate within a half; text that a config or a pin
 // shares with another counts in each, and patterns of a pack count up to twice.
 func (s *State) Weight() int {
-	n := stateWeight + weightOf(s.Session) + weightOf(s.Profile)
+	n := stateWeight + space.TextWeight(s.Session) + space.TextWeight(s.Profile)
 	n += cap(s.Items)*itemWeight + max(0, int(s.ItemBytes)-len(s.Items)*itemFixedBytesMax)
-	n += weightOfList(s.IDs) + cap(s.Wakes)*wakeWeight + cap(s.Facts)*factWeight
+	n += space.ListWeight(s.IDs) + cap(s.Wakes)*wakeWeight + cap(s.Facts)*factWeight
 	for i := range s.Facts {
-		n += weightOf(s.Facts[i].Name) + weightOf(s.Facts[i].Value)
+		n += space.TextWeight(s.Facts[i].Name) + space.TextWeight(s.Facts[i].Value)
 	}
 	if n += cap(s.Submissions) * submissionWeight; len(s.Submissions) > 0 {
-		n += len(s.Submissions) * weightOf(s.Submissions[0].Name) // they are mostly alike
+		n += len(s.Submissions) * space.TextWeight(s.Submissions[0].Name) // they are mostly alike
 	}
 	n += s.Host.weight() + s.Overrides.weight() + s.Turn.weight()
-	if s.Spaces != nil {
-		n += s.Spaces.weight(s.install)
-		s.eachPin(func(p *SpacePin) { n += p.weight() })
+	if x := s.spaces(); x.State != nil {
+		n += x.Weight()
 	}
 	if s.Config != nil {
 		n += s.Config.Run.weight(s.install)
@@ -508,7 +487,7 @@ func (s *State) Weight() int {
 		n += doneWeight + cap(s.Done.Results)*len(codec.Hash{})
 	}
 	if s.Last != nil {
-		n += endedWeight + weightOf(s.Last.Detail) + weightOf(s.Last.FinishReason)
+		n += endedWeight + space.TextWeight(s.Last.Detail) + space.TextWeight(s.Last.FinishReason)
 		if s.Last.OverBudget != nil {
 			n += overWeight
 		}
@@ -526,56 +505,41 @@ func (s *State) Weight() int {
 	return n
 }
 
-// weightOf returns the memory of a text without its header.
-func weightOf[T ~string | ~[]byte](text T) int {
-	if len(text) == 0 {
-		return 0
-	}
-	return len(text) + roomWeight
-}
-
-func weightOfList(list []string) (n int) {
-	for _, text := range list {
-		n += weightOf(text)
-	}
-	return n + cap(list)*stringWeight
-}
-
 func (h *HostSession) weight() int {
 	if h == nil {
 		return 0
 	}
-	return hostWeight + weightOf(h.ID) + weightOf(h.Root) + weightOf(h.Route)
+	return hostWeight + space.TextWeight(h.ID) + space.TextWeight(h.Root) + space.TextWeight(h.Route)
 }
 
 func (o *Overrides) weight() int {
 	if o == nil {
 		return 0
 	}
-	return 3*stringWeight + weightOfList(o.Disable) + weightOfList(o.Enable) + weightOfList(o.Force)
+	return 3*stringWeight + space.ListWeight(o.Disable) + space.ListWeight(o.Enable) + space.ListWeight(o.Force)
 }
 
 // weight returns the memory of a run without the Run itself.
 func (r *Run) weight(install *Install) int {
-	n := r.Config.weight(install) - configWeight + weightOfList(listOf(r.Only))
-	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Joined) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOf(r.Finish) + weightOfList(r.Used)
+	n := r.Config.weight(install) - configWeight + space.ListWeight(listOf(r.Only))
+	n += r.Asked.weight() + space.TextWeight(r.Context) + space.ListWeight(r.Joined) + space.ListWeight(r.Roles) + space.TextWeight(r.Submission) + space.TextWeight(r.Finish) + space.ListWeight(r.Used)
 	for _, active := range r.Skills {
-		n += 2*stringWeight + weightOf(active.Name) + weightOf(active.Space)
+		n += 2*stringWeight + space.TextWeight(active.Name) + space.TextWeight(active.Space)
 	}
 	n += cap(r.Steers)*steerWeight + cap(r.Calls)*stepCallWeight
 	for i := range r.Calls {
-		n += weightOf(r.Calls[i].ToolName) + weightOf(r.Calls[i].Effect) + weightOf(r.Calls[i].Arguments)
+		n += space.TextWeight(r.Calls[i].ToolName) + space.TextWeight(r.Calls[i].Effect) + space.TextWeight(r.Calls[i].Arguments)
 	}
 	return n
 }
 
 func (c *RunConfig) weight(install *Install) int {
-	n := configWeight + weightOf(c.Model) + weightOf(c.Params) + weightOf(c.Provider) + weightOf(c.ResponseFormat)
+	n := configWeight + space.TextWeight(c.Model) + space.TextWeight(c.Params) + space.TextWeight(c.Provider) + space.TextWeight(c.ResponseFormat)
 	if shared := install.Record.Config; shared == nil || c.System != shared.System {
-		n += weightOf(c.System)
+		n += space.TextWeight(c.System)
 	}
-	n += weightOfList(c.Disable) + weightOfList(c.Enable) + weightOfList(c.Force) + weightOfList(c.Skills)
-	n += weightOfList(listOf(c.ActiveTools)) + (cap(listOf(c.PromptRefs))+cap(listOf(c.ToolRefs)))*len(codec.Hash{})
+	n += space.ListWeight(c.Disable) + space.ListWeight(c.Enable) + space.ListWeight(c.Force) + space.ListWeight(c.Skills)
+	n += space.ListWeight(listOf(c.ActiveTools)) + (cap(listOf(c.PromptRefs))+cap(listOf(c.ToolRefs)))*len(codec.Hash{})
 	for i := range c.Steps {
 		n += weightOfRule(&c.Steps[i])
 	}
@@ -586,7 +550,7 @@ func (c *RunConfig) weight(install *Install) int {
 }
 
 func weightOfRule(r *planner.StepRule) int {
-	return ruleWeight + weightOf(r.Context) + weightOf(r.Params) + weightOf(r.System) + weightOf(r.When) + weightOfList(listOf(r.ActiveTools))
+	return ruleWeight + space.TextWeight(r.Context) + space.TextWeight(r.Params) + space.TextWeight(r.System) + space.TextWeight(r.When) + space.ListWeight(listOf(r.ActiveTools))
 }
 
 func (t *Turn) weight() int {
@@ -600,7 +564,7 @@ func (t *Turn) weight() int {
 	if t.Step != nil {
 		n += stepWeight + cap(t.Step.Tools)*8 + cap(t.Step.Calls)*lastCallWeight
 		for i := range t.Step.Calls {
-			n += weightOf(t.Step.Calls[i].Arguments)
+			n += space.TextWeight(t.Step.Calls[i].Arguments)
 		}
 		if t.Step.Prepared != nil {
 			n += weightOfRule(t.Step.Prepared)
@@ -610,52 +574,9 @@ func (t *Turn) weight() int {
 		n += batchWeight + cap(b.Calls)*callWeight + cap(b.Plan.Calls)*planCallWeight
 		for i := range b.Calls {
 			c := &b.Calls[i]
-			n += weightOf(c.Arguments) + weightOf(c.Detail) + weightOf(c.ProviderCallID) + c.Host.weight()
+			n += space.TextWeight(c.Arguments) + space.TextWeight(c.Detail) + space.TextWeight(c.ProviderCallID) + c.Host.weight()
 		}
 		n += len(b.Plan.Groups)*stringWeight + len(b.Calls)*8
 	}
 	return n
-}
-
-// weight returns the memory of a session's spaces without their pins and without
-// the manifests of the install record.
-func (x *Spaces) weight(install *Install) int {
-	n := spacesWeight + (cap(x.Staged)-len(x.Staged))*stageWeight + cap(x.content.own)*ownWeight + cap(x.content.manifests)*heldWeight + cap(x.content.named)*8
-	for i := range x.content.manifests {
-		if m := &x.content.manifests[i]; install.content.find(m.hash) != m.Manifest {
-			n += m.Weight()
-		}
-	}
-	n += cap(x.Grants)*grantWeight + cap(x.Syncs)*syncWeight + cap(x.SyncsDone)*doneSyncWeight
-	for i := range x.Grants {
-		g := &x.Grants[i].Grant
-		n += weightOf(g.Space) + weightOf(g.Target) + weightOf(g.Version) + weightOfList(g.Attach) + weightOfList(g.Digests)
-		n += weightOfList(g.Keys) + weightOfList(g.May) + weightOfList(g.Sources) + weightOfList(g.Targets)
-	}
-	for i := range x.Syncs {
-		o := &x.Syncs[i]
-		n += weightOf(o.Call) + weightOf(o.Catalog) + weightOf(o.Prompt) + weightOf(o.Space) + weightOf(o.Target) + weightOf(o.Version)
-		n += cap(o.Known)*knownWeight + weightOfList(o.Only)
-	}
-	if t := x.Turn; t != nil {
-		n += turnSpaceWeight + cap(t.Grants)*usedGrantWeight + weightOfList(t.Narrowed) + cap(t.Parts)*partWeight + cap(t.Vars)*pairWeight
-		for i := range t.Parts {
-			n += weightOfList(t.Parts[i].Names)
-		}
-		for i := range t.Vars {
-			n += weightOf(t.Vars[i].Key) + weightOf(t.Vars[i].Value)
-		}
-	}
-	return n
-}
-
-func (p *SpacePin) weight() int {
-	return pinWeight + weightOf(p.Catalog) + weightOf(p.Prompt) + weightOf(p.Source) + weightOf(p.Space) + weightOf(p.Version) + weightOfList(p.Lacks) + p.Registry.weight()
-}
-
-func (p *RegistryPin) weight() int {
-	if p == nil {
-		return 0
-	}
-	return namesWeight
 }

@@ -33,7 +33,8 @@ func (s *State) startTurn() {
 	if s.budgetSpent(HeldTurn, s.nextInputBytes()) {
 		return
 	}
-	s.applyPending(run.Turns == 0)
+	x := s.spaces()
+	x.Boundary(run.Turns == 0)
 	if bad := s.doubtFault(run); bad != nil {
 		s.endRun(Ended{Lifecycle: Failed, Code: string(bad.code), Detail: bad.detail}, nil)
 		return
@@ -42,14 +43,14 @@ func (s *State) startTurn() {
 	if run.Turns == 0 {
 		s.startSkills(&st)
 	}
-	if s.turnRegistry != st.registry {
-		run.forget(st.registry)
+	if s.turnRegistry != st.Registry {
+		run.forget(st.Registry)
 	}
-	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions(st.registry)
+	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions(st.Registry)
 	s.toolsMoved = false // later changes, while a generation is held, count for the next turn
 	run.Turns++
 	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
-	s.turnRegistry = st.registry
+	s.turnRegistry = st.Registry
 	s.enterTurn(&st)
 	if hook := run.Config.StepHook; hook != nil {
 		var calls []planner.LastCall
@@ -141,8 +142,8 @@ func (s *State) runsToolRequest() planner.Request {
 	}
 	if s.turnSpace() != nil {
 		st := s.turnStack()
-		if w, catalog := st.chosenCatalog(c); catalog != nil {
-			req.Base, req.From = st.catalogBase(w, catalog), planner.FromCatalog
+		if catalog := st.Catalog(c.choice()); catalog != nil {
+			req.Base, req.From = st.CatalogBase(catalog), planner.FromCatalog
 			return req
 		}
 	}
@@ -188,8 +189,9 @@ func (s *State) plannerFacts() planner.Facts {
 	facts := planner.Facts{HostSession: s.hostStatus(), Facts: s.Facts, Capabilities: s.install.Record.Capabilities, Floor: s.install.floor}
 	if s.Spaces != nil {
 		st := s.runStack()
-		facts.SpaceFiles, facts.Skills, facts.Lacks = st.hasFiles(), s.hasSkills(&st), st.lacks()
-		facts.Grants = s.modelsMayEnable()
+		facts.SpaceFiles, facts.Skills, facts.Lacks = st.HasFiles(), s.hasSkills(&st), st.Lacks()
+		x := s.spaces()
+		facts.Grants = x.ModelsMayEnable()
 	}
 	return facts
 }
@@ -513,7 +515,7 @@ func (step *TurnStep) forgetGeneration() {
 // further attempt can follow.
 func (s *State) forgetGeneration() {
 	s.Turn.Step.forgetGeneration()
-	s.turnSpace().forgetPrompt()
+	s.turnSpace().ForgetPrompt()
 }
 
 // fallBack continues without the hook, as its config says.

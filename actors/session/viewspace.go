@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/space"
 )
 
@@ -11,14 +12,14 @@ type ViewSpaces struct {
 	Workspace *ViewSpace `json:"workspace,omitempty"`
 	// The applied ones, in the order in which they were requested: with `tools`, the
 	// tool_ids of each.
-	Packs []ViewSpace `json:"packs,omitempty" lim:"..PacksMax"`
+	Packs []ViewSpace `json:"packs,omitempty" lim:"..spaces.PacksMax"`
 	// Spaces that were read and can be applied, by name.
-	Staged []ViewSpace `json:"staged,omitempty" lim:"..StagedMax"`
+	Staged []ViewSpace `json:"staged,omitempty" lim:"..spaces.StagedMax"`
 	// Spaces that wait for their boundary, in the order of their requests: a workspace and
 	// packs.
-	Pending []ViewSpace `json:"pending,omitempty" lim:"..PacksMax+1"`
+	Pending []ViewSpace `json:"pending,omitempty" lim:"..spaces.PacksMax+1"`
 	// Syncs that are open.
-	Syncs []ViewSync `json:"syncs,omitempty" lim:"..SyncsMax"`
+	Syncs []ViewSync `json:"syncs,omitempty" lim:"..spaces.SyncsMax"`
 	// The skills of the applied spaces.
 	Skills []ViewSkill `json:"skills,omitempty" lim:"..space.SkillsMax"`
 }
@@ -31,13 +32,13 @@ type ViewSpace struct {
 	// Version of the manifest.
 	Version string `json:"version,omitempty" lim:"..space.VersionBytesMax"`
 	// Mode of a pending space.
-	Mode string `json:"mode,omitempty" lim:"enum=Mode"`
+	Mode spaces.Mode `json:"mode,omitempty"`
 	// The effective prompt pack; of a staged or pending space, the one chosen.
 	PromptPack string `json:"prompt_pack,omitempty" lim:"any"`
 	// As prompt_pack, for the catalog.
 	ToolCatalog string `json:"tool_catalog,omitempty" lim:"any"`
 	// Needs that are not met on the reader's machine.
-	Lacks []string `json:"lacks,omitempty" lim:"..LacksMax,item=any"`
+	Lacks []string `json:"lacks,omitempty" lim:"..spaces.LacksMax,item=any"`
 	// Of an applied pack: the tools of the pack.
 	Tools []string `json:"tools,omitempty" lim:"item=@tool_id"`
 }
@@ -62,7 +63,7 @@ type ViewPrompt struct {
 // ViewPromptPart is one part of a prompt.
 type ViewPromptPart struct {
 	// As in a Generation; absent: system text.
-	Role string `json:"role,omitempty" lim:"enum=Prompt"`
+	Role spaces.PromptRole `json:"role,omitempty"`
 	// The skills of an index of skills, or of a skill's text.
 	Skills []string `json:"skills,omitempty" lim:"..space.SkillsMax,item=@skill"`
 	// The space of the part. Absent: the part is one of the config's prompt_refs.
@@ -80,22 +81,21 @@ func (s *State) viewSpaces() (v ViewSpaces) {
 		return v
 	}
 	st := s.stack()
-	if w := st.workspace(); w != nil {
-		workspace := s.viewSpace(&w.SpacePin)
-		c := &RunConfig{}
-		if _, p := st.chosenPrompt(c); p != nil {
+	if w := st.Workspace(); w != nil {
+		workspace := s.viewSpace(&w.Pin)
+		if p := st.Prompt(spaces.Choice{}); p != nil {
 			workspace.PromptPack = p.PromptPack
 		}
-		if _, catalog := st.chosenCatalog(c); catalog != nil {
+		if catalog := st.Catalog(spaces.Choice{}); catalog != nil {
 			workspace.ToolCatalog = catalog.ToolCatalog
 		}
 		v.Workspace = &workspace
 	}
-	for i := range st.spaces {
-		if a := &st.spaces[i]; a.Kind == space.Pack {
-			pack := s.viewSpace(&a.SpacePin)
-			for j := range a.manifest.Tools {
-				pack.Tools = append(pack.Tools, a.manifest.Tools[j].ToolID)
+	for i := range st.Spaces {
+		if a := &st.Spaces[i]; a.Kind == space.Pack {
+			pack := s.viewSpace(&a.Pin)
+			for j := range a.Manifest.Tools {
+				pack.Tools = append(pack.Tools, a.Manifest.Tools[j].ToolID)
 			}
 			v.Packs = append(v.Packs, pack)
 		}
@@ -110,13 +110,13 @@ func (s *State) viewSpaces() (v ViewSpaces) {
 	}
 	for i := range s.Spaces.Syncs {
 		o := &s.Spaces.Syncs[i]
-		v.Syncs = append(v.Syncs, ViewSync{Effect: o.name(), Space: o.Space, Deadline: o.Deadline})
+		v.Syncs = append(v.Syncs, ViewSync{Effect: o.Name(), Space: o.Space, Deadline: o.Deadline})
 	}
 	v.Skills = s.viewSkills()
 	return v
 }
 
-func (s *State) viewSpace(p *SpacePin) ViewSpace {
+func (s *State) viewSpace(p *spaces.Pin) ViewSpace {
 	return ViewSpace{Space: p.Space, Hash: p.Hash.String(), Version: p.Version, PromptPack: p.Prompt, ToolCatalog: p.Catalog, Lacks: p.Lacks}
 }
 
@@ -128,11 +128,11 @@ func (s *State) viewTurnSpace() *ViewSpace {
 		return nil
 	}
 	st := s.turnStack()
-	w := st.workspace()
+	w := st.Workspace()
 	if w == nil {
 		return nil
 	}
-	v := s.viewSpace(&w.SpacePin)
+	v := s.viewSpace(&w.Pin)
 	v.PromptPack, v.ToolCatalog = t.Prompt, t.Catalog
 	return &v
 }
@@ -146,10 +146,10 @@ func (s *State) viewPrompt() *ViewPrompt {
 	st := s.turnStack()
 	for _, part := range t.Parts {
 		shown := ViewPromptPart{Role: part.Role, Hash: part.Ref.String()}
-		if part.Role == PromptSkills || part.Role == PromptSkill {
+		if part.Role == spaces.PromptSkills || part.Role == spaces.PromptSkill {
 			shown.Skills = part.Names
 		}
-		if a, f := st.fileOf(&part); a != nil {
+		if a, f := st.FileOf(&part); a != nil {
 			shown.Space = a.Space
 			if f != nil {
 				shown.Path, shown.Size = f.Path, f.Size
@@ -158,25 +158,4 @@ func (s *State) viewPrompt() *ViewPrompt {
 		v.Parts = append(v.Parts, shown)
 	}
 	return v
-}
-
-// fileOf returns the space and the file of a part of a prompt. An index of skills
-// has no file.
-func (st *stack) fileOf(part *PromptPart) (*adopted, *space.File) {
-	for i := range st.spaces {
-		of := &st.spaces[i]
-		switch {
-		case part.Role == PromptSkills && of.Hash == part.Ref:
-			return of, nil
-		case part.Role == PromptSkills, part.Role == PromptSkill && of.manifest.Skill(part.Names[0]) == nil:
-			continue
-		}
-		files := of.manifest.Files
-		for j := range files {
-			if files[j].Ref.Hash == part.Ref {
-				return of, &files[j]
-			}
-		}
-	}
-	return nil, nil
 }

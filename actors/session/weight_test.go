@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -120,7 +121,7 @@ func testWeight(t *testing.T, name string, install *session.Install, events func
 				t.Fatalf("%s: event %d: %v", name, e.Seq, err)
 			}
 			for _, n := range notices {
-				if n.Type == session.NoticeWorkspaceFailed {
+				if n.Type == spaces.NoticeWorkspaceFailed {
 					t.Fatalf("%s: event %d: %s", name, e.Seq, n.JSON())
 				}
 			}

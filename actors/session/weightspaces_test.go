@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -16,17 +17,17 @@ import (
 // spacious are shapes of sessions with spaces: each tells one of them its events.
 func spacious(t *testing.T) map[string]func(say func(session.Door, string, any)) {
 	t.Helper()
-	adopt := func(say func(session.Door, string, any), n int, apply string, m *space.Manifest) {
+	adopt := func(say func(session.Door, string, any), n int, apply spaces.Mode, m *space.Manifest) {
 		manifest := m.Bytes()
-		grant := &session.Grant{Space: m.Space, Kind: m.Kind, Digests: []string{codec.Sum(manifest).String()}, Sources: []string{session.SourceModule}}
+		grant := &spaces.Grant{Space: m.Space, Kind: m.Kind, Digests: []string{codec.Sum(manifest).String()}, Sources: []string{spaces.SourceModule}}
 		say(session.DoorCtl, session.TypeWorkspaceSyncRequested, session.WorkspaceSyncRequested{Workspace: m.Space, Grant: grant, Apply: apply})
 		say(session.DoorSpace, session.TypeWorkspaceSnapshotReady, session.WorkspaceSnapshotReady{
-			Effect: fmt.Sprintf("y%d", n), Manifest: manifest, Source: session.SourceModule,
+			Effect: fmt.Sprintf("y%d", n), Manifest: manifest, Source: spaces.SourceModule,
 		})
 	}
 	applied := func(m *space.Manifest) func(say func(session.Door, string, any)) {
 		return func(say func(session.Door, string, any)) {
-			adopt(say, 1, session.ModeImmediate, m)
+			adopt(say, 1, spaces.ModeImmediate, m)
 			say(session.DoorIn, session.TypeRunRequested, weighedRun(1))
 		}
 	}
@@ -40,8 +41,8 @@ func spacious(t *testing.T) map[string]func(say func(session.Door, string, any))
 			for n := 1; n <= 10; n++ {
 				adopt(say, n, "", workspaceOf(fmt.Sprintf("support-%d", n), 1, 40))
 			}
-			adopt(say, 11, session.ModeNextRun, workspaceOf("support", 1, 40))
-			for n := range session.SyncsMax {
+			adopt(say, 11, spaces.ModeNextRun, workspaceOf("support", 1, 40))
+			for n := range spaces.SyncsMax {
 				say(session.DoorCtl, session.TypeWorkspaceSyncRequested, session.WorkspaceSyncRequested{Workspace: fmt.Sprintf("support-%d", n+1)})
 			}
 		},

@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/secrets"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
@@ -46,7 +46,7 @@ func (o *offers) secretNames(f *flags) (all []bridge.SecretName) {
 	if o.spaces != nil {
 		for _, target := range o.spaces.Targets {
 			for of, source := range target.Spaces {
-				add(strings.TrimSuffix(of, spaces.AnySpace), slices.Sorted(maps.Keys(source.Secrets))...)
+				add(strings.TrimSuffix(of, spacefiles.AnySpace), slices.Sorted(maps.Keys(source.Secrets))...)
 			}
 		}
 	}
@@ -64,13 +64,13 @@ func (o *offers) secretNames(f *flags) (all []bridge.SecretName) {
 
 // ofSpaces are the secrets of spaces in the file of --spaces.
 type ofSpaces struct {
-	config *spaces.Config
+	config *spacefiles.Config
 	env    settings.Environment
 }
 
-// Secret returns the file's secret of that space, else of [spaces.AnySpace].
+// Secret returns the file's secret of that space, else of [spacefiles.AnySpace].
 func (o ofSpaces) Secret(_ context.Context, of, name string) (string, error) {
-	for _, key := range []string{of, spaces.AnySpace} {
+	for _, key := range []string{of, spacefiles.AnySpace} {
 		for _, target := range slices.Sorted(maps.Keys(o.config.Targets)) {
 			from, ok := o.config.Targets[target].Spaces[key].Secrets[name]
 			switch {

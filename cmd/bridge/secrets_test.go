@@ -14,7 +14,7 @@ import (
 
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 )
 
 func TestSecretsAreLookedForInOrder(t *testing.T) {
@@ -25,7 +25,7 @@ func TestSecretsAreLookedForInOrder(t *testing.T) {
 		bustest.OK(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
-	config, err := spaces.LoadConfig(put("spaces.yaml", `
+	config, err := spacefiles.LoadConfig(put("spaces.yaml", `
 targets:
   a: {spaces: {crm: {dir: x, secrets: {ONE: {file: one}, TWO: {env: TWO_OF_CRM}, THREE: {file: none}}}}}
   b: {spaces: {"*": {packs: true, secrets: {ONE: {env: ONE_OF_ALL}, FOUR: {env: FOUR}}}}}

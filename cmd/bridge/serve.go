@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/secrets"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/internal/tools/mcp"
 	"github.com/refold/refold/internal/tools/service"
 )
@@ -40,10 +40,10 @@ func parseOffer(text string) offer {
 type offers struct {
 	models   map[string]executor.Model
 	tools    map[string]executor.Executor
-	services []*service.Tools // the tools that discover services
-	mcp      []*mcp.Servers   // the tools of MCP servers
-	hosts    []hosting        // the host tools: workers of fleets
-	spaces   *spaces.Config   // nil: none
+	services []*service.Tools   // the tools that discover services
+	mcp      []*mcp.Servers     // the tools of MCP servers
+	hosts    []hosting          // the host tools: workers of fleets
+	spaces   *spacefiles.Config // nil: none
 	secrets  secrets.Chain
 	ledger   *recorded.Ledger // nil: none
 
@@ -79,7 +79,7 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 	}
 	if f.Spaces != "" {
 		var err error
-		if o.spaces, err = spaces.LoadConfig(f.Spaces); err != nil {
+		if o.spaces, err = spacefiles.LoadConfig(f.Spaces); err != nil {
 			all = append(all, fmt.Errorf("--spaces: %w", err))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
@@ -23,7 +23,7 @@ type byName map[string]executor.SpaceReader
 func (b byName) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	reader, ok := b[r.Space]
 	if !ok {
-		reader, ok = b[spaces.AnySpace]
+		reader, ok = b[spacefiles.AnySpace]
 	}
 	if !ok {
 		return executor.SpaceContent{}, &executor.Error{
@@ -35,7 +35,7 @@ func (b byName) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executo
 }
 
 // serveSpaces registers the targets of the file of --spaces with b.
-func serveSpaces(b *bridge.Bridge, c *spaces.Config, f *flags) error {
+func serveSpaces(b *bridge.Bridge, c *spacefiles.Config, f *flags) error {
 	if c == nil {
 		return nil
 	}

@@ -59,6 +59,7 @@ var repository = laws{
 		{"codec"},
 		{"planner"},
 		{"space"},
+		{"actors/spaces"},
 		{"actors"},
 		{"subjects"},
 		{"."},               // streams.conf, embedded
@@ -67,7 +68,7 @@ var repository = laws{
 		{"proof/jetmodel", "proof/strict", "internal/meter", "internal/media"}, // what the simulation runs on; what providers would refuse; counters that any package above may raise; types of images
 		{"internal/yamlfile"},                  // what YAML files may cost
 		{"internal/roles", "internal/secrets"}, // who may do what on NATS; where values are found, and kept out of what is stored
-		{"internal/spaces"},                    // folders become manifests
+		{"internal/spacefiles"},                // folders become manifests
 		{"internal/natsio"},
 		{"internal/streams"}, // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
 		{"internal/journal", "internal/delivery", "internal/presence"},
@@ -164,9 +165,9 @@ var repository = laws{
 		{"google.golang.org/grpc", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit"}, "the exporters of OpenTelemetry need it, and Refold does not"},
 		{module + "/proof", []string{"cmd/refold-full", "proof/kit"}, "the proof kit is for people who check Refold"},
 		{"github.com/nats-io/nats-server/v2/server", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "proof/kit"}, "the demo and tests have a server inside; daemons and clients connect to one"},
-		{"cel.dev/cel-go", []string{"actors/session", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "planner", "proof/kit", "space", "subjects"}, "the fold evaluates when"},
+		{"cel.dev/cel-go", []string{"actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "planner", "proof/kit", "space", "subjects"}, "the fold evaluates when"},
 	},
-	public: []string{".", "actors/session", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "planner", "space", "subjects"},
+	public: []string{".", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "planner", "space", "subjects"},
 	pure:   []string{"codec", "planner", "space", "actors", "subjects"},
 	pureStd: []string{
 		"bytes", "cmp", "crypto/sha256", "embed", "encoding", "encoding/base64", "encoding/binary",

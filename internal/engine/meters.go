@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/natsio"
@@ -34,8 +35,8 @@ var (
 	endCodes   = []string{
 		"", session.CodeLimitExceeded, session.CodeDeadlineExceeded, session.CodeOutcomeUnknown, session.CodeBadSettlement, session.CodeApprovalDenied,
 		session.CodeApprovalExpired, session.CodeCancelled, session.CodeBudget, session.CodeExplicit, session.CodeRunDeadline,
-		session.CodeTurnsMax, session.CodeTranscriptFull, session.CodeWorkspaceUntrusted, session.CodePackRefused, session.CodeAlreadyLoaded,
-		session.CodeInvalidAnswer, session.CodeApprovalStale,
+		session.CodeTurnsMax, session.CodeTranscriptFull, spaces.CodeWorkspaceUntrusted, spaces.CodePackRefused, session.CodeAlreadyLoaded,
+		session.CodeInvalidAnswer, spaces.CodeApprovalStale,
 		// Runs of clients that name what is gone.
 		string(session.RejectUnknownTool), string(session.RejectUnknownProfile), string(session.RejectWorkspaceInvalid),
 		// Codes that bridges give to generations.

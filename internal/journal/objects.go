@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 )
 
 const objectsMax = 65_536
@@ -24,7 +24,7 @@ const objectsMax = 65_536
 // ctx bounds that too. The error wraps fs.ErrNotExist if there is no such bucket. It
 // creates no consumer, for which readers of spaces have no permission.
 func (j *Journal) Objects(ctx context.Context, bucket, prefix string) (fs.FS, error) {
-	var entries []spaces.Object
+	var entries []spacefiles.Object
 	nuids := make(map[string]string)
 	for m, err := range j.read(ctx, "OBJ_"+bucket, "$O."+bucket+".M.>", 1, 0, true) {
 		switch {
@@ -44,21 +44,21 @@ func (j *Journal) Objects(ctx context.Context, bucket, prefix string) (fs.FS, er
 		if len(entries) == objectsMax {
 			return nil, fmt.Errorf("object store %s has more than %d objects: use a store of its own for the space", bucket, objectsMax)
 		}
-		entries = append(entries, spaces.Object{Name: name, Size: int64(info.Size), Modified: time.UnixMilli(m.time)})
+		entries = append(entries, spacefiles.Object{Name: name, Size: int64(info.Size), Modified: time.UnixMilli(m.time)})
 		nuids[name] = info.NUID
 	}
-	return spaces.NewObjects(entries, func(name string, size int64) ([]byte, error) {
+	return spacefiles.NewObjects(entries, func(name string, size int64) ([]byte, error) {
 		return j.readObject(ctx, bucket, prefix+name, nuids[name], size)
 	}), nil
 }
 
 // readObject returns the content of an object, of at most size bytes. The error wraps
-// spaces.ErrReplaced if the object does not have this nuid any more.
+// spacefiles.ErrReplaced if the object does not have this nuid any more.
 func (j *Journal) readObject(ctx context.Context, bucket, name, nuid string, size int64) ([]byte, error) {
 	stream, subject := "OBJ_"+bucket, "$O."+bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name))
 	info, _, err := j.describe(ctx, stream, subject)
 	if errors.Is(err, natsio.ErrNotFound) || err == nil && (info.NUID == "" || info.NUID != nuid) {
-		return nil, spaces.ErrReplaced
+		return nil, spacefiles.ErrReplaced
 	}
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (j *Journal) readObject(ctx context.Context, bucket, name, nuid string, siz
 	content, err := j.chunks(ctx, stream, "$O."+bucket+".C."+nuid, uint64(size))
 	// The chunks may be deleted during the read.
 	if errors.Is(err, errTooMany) || err == nil && info.Digest != digestOf(sha256.Sum256(content)) {
-		return nil, spaces.ErrReplaced
+		return nil, spacefiles.ErrReplaced
 	}
 	return content, err
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 )
 
 func TestObjectsAreFiles(t *testing.T) {
@@ -45,7 +45,7 @@ func TestObjectsAreFiles(t *testing.T) {
 	}
 	bustest.OK(t, store.Delete(t.Context(), "a/1/d/y.md"))
 	for _, name := range []string{"x.md", "d/y.md"} {
-		if got, err := fs.ReadFile(files, name); !errors.Is(err, spaces.ErrReplaced) {
+		if got, err := fs.ReadFile(files, name); !errors.Is(err, spacefiles.ErrReplaced) {
 			t.Errorf("%s was replaced or deleted since it was listed: got %q, %v", name, got, err)
 		}
 	}

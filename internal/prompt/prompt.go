@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
@@ -44,7 +45,7 @@ func (r *Reader) prompt(ctx context.Context, g *session.Generation, items []sess
 		if err != nil {
 			return err
 		}
-		if part.Role == session.PromptImage {
+		if part.Role == spaces.PromptImage {
 			image := executor.Part{MediaType: part.MediaType, Data: content}
 			if len(part.Names) > 0 {
 				image.Name = Clip(part.Names[0], session.NameBytesMax)
@@ -53,24 +54,24 @@ func (r *Reader) prompt(ctx context.Context, g *session.Generation, items []sess
 			continue
 		}
 		text, ok := promptText(part, string(content), values, room)
-		if part.Role == session.PromptSkill {
+		if part.Role == spaces.PromptSkill {
 			if text, err = skillText(items, part, string(content), request.Messages); err != nil {
 				return err
 			}
 		}
-		if part.Role == session.PromptSkills {
+		if part.Role == spaces.PromptSkills {
 			text, index = index[0], index[1:]
 		}
 		if room -= len(text); !ok || room < 0 {
 			return &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("what precedes the transcript has more than %d KiB: shorten the prompt", space.ShownBytesMax>>10)}
 		}
 		switch part.Role {
-		case "", session.PromptDocument, session.PromptSkills, session.PromptSkill:
+		case "", spaces.PromptDocument, spaces.PromptSkills, spaces.PromptSkill:
 			system = append(system, text)
-		case session.PromptUser, session.PromptAssistant:
-			messages = append(messages, executor.Message{Role: part.Role, Text: text})
+		case spaces.PromptUser, spaces.PromptAssistant:
+			messages = append(messages, executor.Message{Role: string(part.Role), Text: text})
 		default:
-			return &executor.Error{Code: codePromptMissing, Detail: "a part has the role " + Clip(part.Role, session.CodeBytesMax) + ": upgrade this bridge"}
+			return &executor.Error{Code: codePromptMissing, Detail: "a part has the role " + Clip(string(part.Role), session.CodeBytesMax) + ": upgrade this bridge"}
 		}
 	}
 	request.System = joined(system)
@@ -80,15 +81,15 @@ func (r *Reader) prompt(ctx context.Context, g *session.Generation, items []sess
 
 // promptText returns a part as a model is shown it: a template filled in, or a
 // document or a skill between the lines that mark it.
-func promptText(part *session.PromptPart, text string, values map[string]string, room int) (shown string, ok bool) {
+func promptText(part *spaces.PromptPart, text string, values map[string]string, room int) (shown string, ok bool) {
 	name := ""
 	if len(part.Names) > 0 {
 		name = part.Names[0]
 	}
 	switch text = Valid(text); part.Role {
-	case session.PromptDocument:
+	case spaces.PromptDocument:
 		return space.ShownDocument(name, text), true
-	case session.PromptSkill, session.PromptSkills:
+	case spaces.PromptSkill, spaces.PromptSkills:
 		return "", true // skillText and skillIndex make their text
 	}
 	return space.ShownText(text, values, max(room, 0))
@@ -97,7 +98,7 @@ func promptText(part *session.PromptPart, text string, values map[string]string,
 // skillText returns the text of a skill that the run's config names. The run's input
 // is its arguments; a text without placeholders does not repeat it. shown has a
 // message for each item.
-func skillText(items []session.Item, part *session.PromptPart, text string, shown []executor.Message) (string, error) {
+func skillText(items []session.Item, part *spaces.PromptPart, text string, shown []executor.Message) (string, error) {
 	name := ""
 	if len(part.Names) > 0 {
 		name = part.Names[0]
@@ -119,7 +120,7 @@ func (r *Reader) skillIndex(ctx context.Context, g *session.Generation) ([]strin
 	var listed [][]*space.Skill
 	for i := range g.Prompt {
 		part := &g.Prompt[i]
-		if part.Role != session.PromptSkills {
+		if part.Role != spaces.PromptSkills {
 			continue
 		}
 		content, err := r.promptBlob(ctx, g.Session, part)
@@ -172,13 +173,13 @@ func withImages(messages []executor.Message, images []executor.Part) []executor.
 	return messages
 }
 
-func (r *Reader) promptBlob(ctx context.Context, sid string, part *session.PromptPart) ([]byte, error) {
+func (r *Reader) promptBlob(ctx context.Context, sid string, part *spaces.PromptPart) ([]byte, error) {
 	if content, ok := r.prompts.Get(part.Ref); ok {
 		return content, nil
 	}
 	ref := codec.Ref{Hash: part.Ref}
 	name := ref.String()
-	if len(part.Names) > 0 && part.Role != session.PromptSkills {
+	if len(part.Names) > 0 && part.Role != spaces.PromptSkills {
 		name = part.Names[0] + ", " + name
 	}
 	content, err := r.stored(ctx, sid, ref, codePromptMissing, name+" of the prompt")

@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
 
 // prompted returns a generation with a prompt, whose parts are stored.
-func prompted(t *testing.T, l *fakeLog, parts ...session.PromptPart) session.Generation {
+func prompted(t *testing.T, l *fakeLog, parts ...spaces.PromptPart) session.Generation {
 	t.Helper()
 	user := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hello"}})
 	g := generation("r1t1", session.Item{Role: session.RoleUser, Seq: user})
@@ -26,9 +27,9 @@ func prompted(t *testing.T, l *fakeLog, parts ...session.PromptPart) session.Gen
 }
 
 // part stores content and returns a part that names it.
-func (l *fakeLog) part(role, content string, names ...string) session.PromptPart {
-	p := session.PromptPart{Ref: l.put(content).Hash, Role: role, Names: names}
-	if role == session.PromptImage {
+func (l *fakeLog) part(role spaces.PromptRole, content string, names ...string) spaces.PromptPart {
+	p := spaces.PromptPart{Ref: l.put(content).Hash, Role: role, Names: names}
+	if role == spaces.PromptImage {
 		p.MediaType = "image/png"
 	}
 	return p
@@ -40,13 +41,13 @@ func TestPromptPrecedesTheTranscript(t *testing.T) {
 	g := prompted(
 		t, l,
 		l.part("", "You are {{session}} in {{fact.region}}.\n\n"),
-		l.part(session.PromptDocument, "# {{session}}\n", `docs/"a".md`),
+		l.part(spaces.PromptDocument, "# {{session}}\n", `docs/"a".md`),
 		l.part("", "{{unknown}} stays, {{{{ too"), // a prompt ref is no template
 		l.part("", ""),
-		l.part(session.PromptImage, "image 1", "a.png"),
-		l.part(session.PromptImage, "image 2", "b.png"),
-		l.part(session.PromptUser, "example of {{session}}"),
-		l.part(session.PromptAssistant, "answer"),
+		l.part(spaces.PromptImage, "image 1", "a.png"),
+		l.part(spaces.PromptImage, "image 2", "b.png"),
+		l.part(spaces.PromptUser, "example of {{session}}"),
+		l.part(spaces.PromptAssistant, "answer"),
 	)
 	r := New(l)
 	for _, when := range []string{"from the store", "from the cache"} {
@@ -82,7 +83,7 @@ func TestSkillsOfAConfigHaveTheInputAsArguments(t *testing.T) {
 		strings.Repeat("$ARGUMENTS", space.SkillFilledBytesMax/4): "",
 	} {
 		l := newLog()
-		skill := l.part(session.PromptSkill, text, "greet")
+		skill := l.part(spaces.PromptSkill, text, "greet")
 		g := prompted(t, l, skill)
 		g.Prompt[0].Input = uint64(g.Items.Seqs[0])
 		got, fault, err := New(l).Request(t.Context(), &g)
@@ -102,7 +103,7 @@ func TestSkillsOfAConfigHaveTheInputAsArguments(t *testing.T) {
 func TestImagesGoToTheFirstUserMessage(t *testing.T) {
 	t.Parallel()
 	l := newLog()
-	image := l.part(session.PromptImage, "image", "a.png")
+	image := l.part(spaces.PromptImage, "image", "a.png")
 	g := prompted(t, l, image)
 	r := New(l)
 	for range 2 {
@@ -122,13 +123,13 @@ func TestUnreadablePromptIsAFault(t *testing.T) {
 	l := newLog()
 	large := l.part("", strings.Repeat("x", space.ShownBytesMax/2))
 	for name, c := range map[string]struct {
-		parts []session.PromptPart
+		parts []spaces.PromptPart
 		code  string
 	}{
-		"not stored":   {[]session.PromptPart{{Ref: codec.Sum([]byte("gone"))}}, "prompt_missing"},
-		"an image":     {[]session.PromptPart{{Ref: codec.Sum([]byte("gone")), Role: session.PromptImage, Names: []string{"a.png"}}}, "prompt_missing"},
-		"too large":    {[]session.PromptPart{large, large}, "request_too_large"},
-		"a newer role": {[]session.PromptPart{l.part("hologram", "x")}, "prompt_missing"},
+		"not stored":   {[]spaces.PromptPart{{Ref: codec.Sum([]byte("gone"))}}, "prompt_missing"},
+		"an image":     {[]spaces.PromptPart{{Ref: codec.Sum([]byte("gone")), Role: spaces.PromptImage, Names: []string{"a.png"}}}, "prompt_missing"},
+		"too large":    {[]spaces.PromptPart{large, large}, "request_too_large"},
+		"a newer role": {[]spaces.PromptPart{l.part("hologram", "x")}, "prompt_missing"},
 	} {
 		g := prompted(t, l, c.parts...)
 		_, fault, err := New(l).Request(t.Context(), &g)

@@ -40,7 +40,7 @@ func (s *source) events() (all []Row, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("a row of eventTypes: %w", err)
 		}
-		row := bodyRow(constant.StringVal(value))
+		row := s.bodyRow(constant.StringVal(value))
 		row.Doors = doors
 		all = append(all, row)
 	}

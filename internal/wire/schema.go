@@ -63,7 +63,7 @@ func (s *source) schema(row Row) (node, error) {
 func (s *source) union(doc node, row Row) error {
 	var all []any
 	for _, body := range row.Bodies {
-		of, err := s.schema(bodyRow(body))
+		of, err := s.schema(s.bodyRow(body))
 		if err != nil {
 			return err
 		}

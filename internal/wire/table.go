@@ -46,7 +46,7 @@ var messages = []Row{
 	{Name: "parts/Budget", Type: "actors/session.Budget"},
 	{Name: "parts/Content", Type: "actors/session.Content"},
 	{Name: "parts/Fault", Type: "actors/session.Fault"},
-	{Name: "parts/Grant", Type: "actors/session.Grant"},
+	{Name: "parts/Grant", Type: "actors/spaces.Grant"},
 	{Name: "parts/HostSession", Type: "actors/session.HostSession"},
 	{Name: "parts/Items", Type: "actors/session.ItemList"},
 	{Name: "parts/OverBudget", Type: "actors/session.OverBudget"},
@@ -75,7 +75,9 @@ var shared = map[string]Row{
 }
 
 // packageDirs are the directories of the packages that tags name.
-var packageDirs = map[string]string{"session": "actors/session", "planner": "planner", "space": "space", "codec": "codec"}
+var packageDirs = map[string]string{
+	"session": "actors/session", "spaces": "actors/spaces", "planner": "planner", "space": "space", "codec": "codec",
+}
 
 // partNames are the names of the parts' schemas, by Go type.
 var partNames = func() map[string]string {
@@ -111,13 +113,19 @@ func (s *source) rows() ([]Row, error) {
 	for i := range events {
 		envelope.Bodies = append(envelope.Bodies, events[i].Name)
 	}
-	for _, name := range p.values("Notice") {
-		notice.Bodies = append(notice.Bodies, name)
-		all = append(all, bodyRow(name))
+	for _, dir := range []string{checksIn, checkedToo} {
+		of, err := s.load(module + "/" + dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range of.values("Notice") {
+			notice.Bodies = append(notice.Bodies, name)
+			all = append(all, s.bodyRow(name))
+		}
 	}
 	for _, name := range p.values("Progress") {
 		progress.Bodies = append(progress.Bodies, name)
-		all = append(all, bodyRow(name))
+		all = append(all, s.bodyRow(name))
 	}
 	all = append(all, envelope, notice, progress)
 	slices.SortFunc(all, func(a, b Row) int { return cmp.Compare(a.Name, b.Name) })
@@ -125,11 +133,16 @@ func (s *source) rows() ([]Row, error) {
 }
 
 // bodyRow returns the row of an event, a notice or a report of progress, without doors.
-func bodyRow(name string) Row {
+// Its type is in package session, or else in package spaces.
+func (s *source) bodyRow(name string) Row {
 	row := Row{Name: name, Type: name}
 	if of, ok := shared[name]; ok {
 		row.Type, row.About = of.Type, of.About
 	}
-	row.Type = "actors/session." + row.Type
+	dir := checksIn
+	if _, err := s.declared(dir + "." + row.Type); err != nil {
+		dir = checkedToo
+	}
+	row.Type = dir + "." + row.Type
 	return row
 }

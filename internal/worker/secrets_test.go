@@ -21,11 +21,12 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/secrets"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
@@ -67,8 +68,8 @@ func crmPack(t *testing.T, run func(ctx context.Context) (executor.Result, error
 		"agent.workspace.json": {Data: []byte(`{"v":1,"kind":"pack","name":"crm","version":"1.4.2","bindings":"b.json"}`)},
 		"b.json":               {Data: []byte(`{"tools":[` + string(spec) + `]}`)},
 	}
-	built, err := spaces.Read(t.Context(), func(context.Context) (fs.FS, error) { return files, nil },
-		func() spaces.Options { return spaces.Options{Space: "crm", Kind: space.Pack} })
+	built, err := spacefiles.Read(t.Context(), func(context.Context) (fs.FS, error) { return files, nil },
+		func() spacefiles.Options { return spacefiles.Options{Space: "crm", Kind: space.Pack} })
 	if err != nil || built.Manifest == nil {
 		t.Fatal(err, built.Problems)
 	}
@@ -99,7 +100,7 @@ func outcomeOf(t *testing.T, p crm, values map[string]string, edit func(*session
 	b.log = slog.New(b.vault.given.Handler(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	call := toolCall("r1t1c0", p.tool.RetrySafe())
 	call.Arguments, call.ToolID, call.ToolName = "{}", "crm.lookup", "crm_lookup"
-	call.Spaces = []session.UsedSpace{{Hash: p.manifest.Hash(), Kind: space.Pack, Space: "crm", Version: "1.4.2"}}
+	call.Spaces = []spaces.UsedSpace{{Hash: p.manifest.Hash(), Kind: space.Pack, Space: "crm", Version: "1.4.2"}}
 	if edit != nil {
 		edit(&call)
 	}

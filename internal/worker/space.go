@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/prompt"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
@@ -70,10 +71,10 @@ func (w *Worker) sync(ctx context.Context, f *execution) (*synced, error) {
 
 // buildSpace reads a space and builds its manifest. Parts that the request leaves
 // out are taken from the manifest known.
-func buildSpace(ctx context.Context, reader executor.SpaceReader, request executor.SpaceRequest, known *space.Manifest) (*spaces.Built, executor.SpaceContent, error) {
+func buildSpace(ctx context.Context, reader executor.SpaceReader, request executor.SpaceRequest, known *space.Manifest) (*spacefiles.Built, executor.SpaceContent, error) {
 	content, err := reader.ReadSpace(ctx, request)
 	if err != nil || content.Manifest != nil {
-		return &spaces.Built{Manifest: content.Manifest, Files: content.Blobs, Warnings: content.Warnings}, content, err
+		return &spacefiles.Built{Manifest: content.Manifest, Files: content.Blobs, Warnings: content.Warnings}, content, err
 	}
 	again := false
 	open := func(ctx context.Context) (fs.FS, error) {
@@ -85,8 +86,8 @@ func buildSpace(ctx context.Context, reader executor.SpaceReader, request execut
 		}
 		return content.Files, err
 	}
-	options := spaces.Options{Space: request.Space, Kind: space.Kind(request.Kind), Only: request.Only, Known: known}
-	built, err := spaces.Read(ctx, open, func() spaces.Options {
+	options := spacefiles.Options{Space: request.Space, Kind: space.Kind(request.Kind), Only: request.Only, Known: known}
+	built, err := spacefiles.Read(ctx, open, func() spacefiles.Options {
 		options.NoScan = content.NoScan
 		return options
 	})
@@ -135,7 +136,7 @@ func syncFailed(f *execution, problems []space.Problem) *synced {
 
 // storeSpace stores a manifest and its files, unless the sync is dry, and returns
 // the settlement.
-func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spaces.Built, content executor.SpaceContent) (*synced, error) {
+func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spacefiles.Built, content executor.SpaceContent) (*synced, error) {
 	lacks, err := w.vault.lacks(ctx, built.Manifest)
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spaces.Bui
 			return nil, fmt.Errorf("store the manifest: %w", err)
 		}
 	}
-	var signature *session.Signature
+	var signature *space.Signature
 	if f.space.Trust != nil {
 		signature, _ = f.space.Trust.Trusts(manifest, content.Signatures...)
 	}
@@ -193,9 +194,9 @@ func enableOutput(s *session.Space, m *space.Manifest, source string) *session.C
 		Loaded: !s.Dry, ToolsAdded: make([]string, len(m.Tools)), ToolsCountBefore: int(s.Tools), ToolsCountAfter: int(s.Tools) + len(m.Tools),
 	}
 	switch source {
-	case session.SourcePackage:
+	case spaces.SourcePackage:
 		out.Source, out.Resolved.PackageName = source, m.Space
-	case session.SourceModule:
+	case spaces.SourceModule:
 		out.Source, out.Resolved.ModuleSpecifier = source, m.Space
 	}
 	for i := range m.Tools {

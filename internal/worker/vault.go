@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/secrets"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -37,7 +37,7 @@ func NoEnvironment(string) (string, bool) { return "", false }
 // secrets that the catalog calls optional.
 func (v *vault) lacks(ctx context.Context, m *space.Manifest) ([]string, error) {
 	var all []error
-	return spaces.Lacks(m.AllNeeds(), spaces.Lookup{
+	return spacefiles.Lacks(m.AllNeeds(), spacefiles.Lookup{
 		Secret: func(name string) bool {
 			value, err := v.sources.Secret(ctx, m.Space, name)
 			all = append(all, err)
@@ -112,7 +112,7 @@ func (w *Worker) provideSecrets(f *execution, call *executor.Call) (refused deci
 	if pack == "" {
 		return decision{}, true
 	}
-	i := slices.IndexFunc(f.call.Spaces, func(s session.UsedSpace) bool { return s.Space == pack })
+	i := slices.IndexFunc(f.call.Spaces, func(s spaces.UsedSpace) bool { return s.Space == pack })
 	m, err := w.manifest(f.life.grace, f.name.Session, f.call.Spaces[i].Hash)
 	switch {
 	case errors.Is(err, natsio.ErrNotFound), errors.Is(err, journal.ErrOtherBytes), errors.Is(err, errNoManifest):

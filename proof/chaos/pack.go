@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/llm/recorded"
@@ -53,8 +54,8 @@ func allowPack(record *session.InstallRecord) error {
 	if err != nil {
 		return err
 	}
-	record.Spaces = []session.Grant{{
-		Space: packName, Kind: space.Pack, Digests: []string{hash}, Attach: []string{session.AttachModel}, RunMS: syncRunMS,
+	record.Spaces = []spaces.Grant{{
+		Space: packName, Kind: space.Pack, Digests: []string{hash}, Attach: []string{spaces.AttachModel}, RunMS: syncRunMS,
 	}}
 	record.Policy.Approval = append(record.Policy.Approval, planner.ApprovalRule{Decision: planner.Allow, Tools: []string{"refold.extensions.enable"}})
 	return nil

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
@@ -147,7 +148,7 @@ func (t *trial) adopt(ctx context.Context) error {
 		return err
 	}
 	err := t.sync(ctx, "sync-1", client.SyncOptions{
-		Apply: session.ModeNextStep, Grant: &session.Grant{Space: spaceName, Target: spaceTarget, RunMS: syncRunMS},
+		Apply: spaces.ModeNextStep, Grant: &spaces.Grant{Space: spaceName, Target: spaceTarget, RunMS: syncRunMS},
 	})
 	if err != nil {
 		return err

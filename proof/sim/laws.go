@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
@@ -274,7 +275,7 @@ func (r *referee) notice(sid string, n uint64, data []byte) {
 	if s.lost || n == 0 {
 		return
 	}
-	for _, typ := range []string{session.NoticeWorkspaceApplied, session.NoticeWorkspaceFailed, session.NoticeWorkspaceGone} {
+	for _, typ := range []string{spaces.NoticeWorkspaceApplied, spaces.NoticeWorkspaceFailed, spaces.NoticeWorkspaceGone} {
 		if n > s.lastNotice && bytes.Contains(data, []byte(typ)) {
 			r.j.did(typ)
 		}
@@ -297,7 +298,7 @@ func (r *referee) notice(sid string, n uint64, data []byte) {
 
 // packNotices are what to count in notices about packs.
 var packNotices = map[string]string{
-	"pack applied": session.NoticeWorkspaceApplied, "pack gone": session.NoticeWorkspaceGone, "pack refused": session.CodeWorkspaceUntrusted,
+	"pack applied": spaces.NoticeWorkspaceApplied, "pack gone": spaces.NoticeWorkspaceGone, "pack refused": spaces.CodeWorkspaceUntrusted,
 }
 
 // packTool counts the start of a pack's tool.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/actors/spaces"
 )
 
 // wholeSeeds is how many seeds `make check` plays. REFOLD_SIM_SEEDS, and
@@ -55,7 +56,7 @@ var mustHappen = []string{
 	"withdrawn first", "withdrawn too late", "conflict", "group stored", "group rejected", "taken together", "folded while others were loaded", "wake settled", "wake fires early",
 	"host stopped", "bridge stopped", session.TypeApprovalDecided, session.TypeToolRegistrySet, session.TypeToolOverridesSet,
 	"space read", session.TypeWorkspaceSyncRequested, session.TypeWorkspaceApplyRequested, session.TypeWorkspaceDetached,
-	session.NoticeWorkspaceApplied, session.NoticeWorkspaceFailed, session.NoticeWorkspaceGone,
+	spaces.NoticeWorkspaceApplied, spaces.NoticeWorkspaceFailed, spaces.NoticeWorkspaceGone,
 	"pack applied", "pack gone", "pack refused", "pack asked for by a model", "tool of a pack started",
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/space"
 	"github.com/refold/refold/subjects"
@@ -115,8 +115,8 @@ var packContents = func() (all []executor.SpaceContent) {
 
 // signOf signs the manifest of a folder.
 func signOf(files map[string]string) space.Signature {
-	built, err := spaces.Read(context.Background(), func(context.Context) (fs.FS, error) { return mapFS(files), nil },
-		func() spaces.Options { return spaces.Options{Space: "k", Kind: space.Pack} })
+	built, err := spacefiles.Read(context.Background(), func(context.Context) (fs.FS, error) { return mapFS(files), nil },
+		func() spacefiles.Options { return spacefiles.Options{Space: "k", Kind: space.Pack} })
 	if err != nil || built.Manifest == nil {
 		panic(fmt.Sprint(err, built.Problems))
 	}

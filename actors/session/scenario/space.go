@@ -138,7 +138,7 @@ func spacesText(v session.View, _ []uint64) string {
 	var b strings.Builder
 	line := func(what string, s *session.ViewSpace) {
 		b.WriteString(what + " " + s.Space + " " + short(s.Hash))
-		for _, part := range []struct{ name, text string }{{"version", s.Version}, {"mode", s.Mode}, {"prompt", s.PromptPack}, {"catalog", s.ToolCatalog}, {"lacks", strings.Join(s.Lacks, ",")}} {
+		for _, part := range []struct{ name, text string }{{"version", s.Version}, {"mode", string(s.Mode)}, {"prompt", s.PromptPack}, {"catalog", s.ToolCatalog}, {"lacks", strings.Join(s.Lacks, ",")}} {
 			if part.text != "" {
 				b.WriteString(" " + part.name + "=" + part.text)
 			}
@@ -208,7 +208,7 @@ func promptText(v session.View, _ []uint64) string {
 		case p.Path == "":
 			name = short(p.Hash)
 		}
-		b.WriteString(cmp.Or(p.Role, "system") + " " + name + "\n")
+		b.WriteString(cmp.Or(string(p.Role), "system") + " " + name + "\n")
 	}
 	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/space"
 )
@@ -33,7 +34,7 @@ func spaceNeedsOf(ctx context.Context, b *bus.Bus, install *session.Install, sta
 		}
 		return &all[i]
 	}
-	add := func(g *session.Grant) {
+	add := func(g *spaces.Grant) {
 		if strings.HasSuffix(g.Space, "*") && g.Target == "" {
 			return // its readers have the names of the requested spaces
 		}

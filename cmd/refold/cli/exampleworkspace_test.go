@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 )
 
 // step is a command of a README, and what it prints.
@@ -168,7 +168,7 @@ func TestWorkspacesDocumentHasValidFiles(t *testing.T) {
 			bustest.OK(t, err)
 			runs(t, 0, "install", file(t, string(record)), "--dry-run")
 		case "spaces.yaml":
-			if _, err := spaces.LoadConfig(file(t, b.content)); err != nil {
+			if _, err := spacefiles.LoadConfig(file(t, b.content)); err != nil {
 				t.Errorf("%v\n%s", err, b.content)
 			}
 		case "catalog":

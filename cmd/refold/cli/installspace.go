@@ -8,16 +8,17 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
 // bundled is a folder whose manifest goes into a record.
 type bundled struct {
 	name, dir string
-	built     spaces.Built
+	built     spacefiles.Built
 }
 
 // bundle reads the folder of a space. Without a name it takes the index's or the
@@ -56,13 +57,13 @@ func (b *bundled) into(record []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(r.Spaces, func(g session.Grant) bool { return g.Space == b.name })
+	i := slices.IndexFunc(r.Spaces, func(g spaces.Grant) bool { return g.Space == b.name })
 	if i < 0 {
-		grant := session.Grant{Space: b.name}
+		grant := spaces.Grant{Space: b.name}
 		if b.built.Manifest.Kind == space.Pack {
 			grant.Kind = space.Pack
 		}
-		if i = slices.IndexFunc(r.Spaces, func(g session.Grant) bool { return b.isWildcard(g) && g.Kind == grant.Kind }); i >= 0 {
+		if i = slices.IndexFunc(r.Spaces, func(g spaces.Grant) bool { return b.isWildcard(g) && g.Kind == grant.Kind }); i >= 0 {
 			grant = r.Spaces[i]
 			grant.Space = b.name
 		}
@@ -88,7 +89,7 @@ func withoutManifests(record []byte) ([]byte, error) {
 }
 
 // isWildcard reports whether a grant is for the space and for others.
-func (b *bundled) isWildcard(g session.Grant) bool {
+func (b *bundled) isWildcard(g spaces.Grant) bool {
 	prefix, wildcard := strings.CutSuffix(g.Space, "*")
 	return wildcard && strings.HasPrefix(b.name, prefix)
 }
@@ -110,7 +111,7 @@ func (b *bundled) store(ctx context.Context, to *bus.Bus) error {
 // warn prints the warnings that a fresh session under the record would have.
 func (b *bundled) warn(s streams, install *session.Install) error {
 	problems, warnings, err := install.CheckSpace(b.built.Manifest)
-	if err != nil && !errors.Is(err, session.ErrNotGranted) { // a manifest in the record needs no signature
+	if err != nil && !errors.Is(err, spaces.ErrNotGranted) { // a manifest in the record needs no signature
 		return err
 	}
 	tellWarnings(s, "", slices.DeleteFunc(append(problems, warnings...), func(p space.Problem) bool { return p.Code == space.NoIndex }))

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refold/refold/actors/spaces"
+
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
@@ -33,7 +35,7 @@ type packFolder struct {
 
 // read builds the folder's manifest and signs it. It prints problems.
 func (p packFolder) read(ctx context.Context, s streams) (*bundled, space.Signature, error) {
-	signer, err := spaces.ReadSigner(p.Key)
+	signer, err := spacefiles.ReadSigner(p.Key)
 	if err != nil {
 		return nil, space.Signature{}, err
 	}
@@ -42,7 +44,7 @@ func (p packFolder) read(ctx context.Context, s streams) (*bundled, space.Signat
 		return nil, space.Signature{}, err
 	}
 	if b.built.Manifest.Kind != space.Pack {
-		return nil, space.Signature{}, fmt.Errorf("%s: is a workspace: a pack has an %s with \"kind\": \"pack\", a name and a version", p.Dir, spaces.IndexName)
+		return nil, space.Signature{}, fmt.Errorf("%s: is a workspace: a pack has an %s with \"kind\": \"pack\", a name and a version", p.Dir, spacefiles.IndexName)
 	}
 	if found := b.built.Secrets(); len(found) > 0 && !p.Secrets {
 		for _, problem := range found {
@@ -63,7 +65,7 @@ func (c packSignCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	m := b.built.Manifest
-	all, err := spaces.AddSignature(c.Dir, m.Bytes(), signature)
+	all, err := spacefiles.AddSignature(c.Dir, m.Bytes(), signature)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Dir, err)
 	}
@@ -181,9 +183,9 @@ func prefixed(before, text string) string {
 
 // packEnableCommand makes a session adopt a pack.
 type packEnableCommand struct {
-	Session string `arg:"" help:"The session."`
-	Pack    string `arg:"" help:"The pack, as a grant names it, optionally with a version: crm, crm@1, crm@1.4.2."`
-	Apply   string `default:"next_step_boundary" placeholder:"MODE" help:"When its tools are offered: next_step_boundary, next_run or immediate_if_idle."`
+	Session string      `arg:"" help:"The session."`
+	Pack    string      `arg:"" help:"The pack, as a grant names it, optionally with a version: crm, crm@1, crm@1.4.2."`
+	Apply   spaces.Mode `default:"next_step_boundary" placeholder:"MODE" help:"When its tools are offered: next_step_boundary, next_run or immediate_if_idle."`
 }
 
 // Help returns the help text above the flags.

@@ -16,7 +16,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/secrets"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
@@ -206,7 +206,7 @@ func TestPacksDocumentHasValidFiles(t *testing.T) {
 	like(t, "the example", out, `^[0-9a-f]{64}  crm 1\.4\.2: .*, 1 tool\n$`)
 	record := strings.Replace(doc["grants"], "{", `{"v": 1, "rules": 1, "tools": [], `, 1)
 	runs(t, 0, "install", file(t, record), "--dry-run")
-	if _, err := spaces.LoadConfig(file(t, doc["spaces.yaml"])); err != nil {
+	if _, err := spacefiles.LoadConfig(file(t, doc["spaces.yaml"])); err != nil {
 		t.Error(err)
 	}
 	none := func(string) (string, bool) { return "", false }

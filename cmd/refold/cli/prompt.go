@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
@@ -138,18 +139,18 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 			continue
 		case err != nil:
 			return err
-		case part.Role == session.PromptImage:
+		case part.Role == spaces.PromptImage:
 			images++
 			section(fmt.Sprintf("%s, %s of %d bytes", head, part.MediaType, len(content)), "")
 			continue
 		}
 		text := shownPart(part, string(content), values)
-		if part.Role == session.PromptSkill {
+		if part.Role == spaces.PromptSkill {
 			if text, err = shownSkill(ctx, c, part, string(content)); err != nil {
 				return err
 			}
 		}
-		if part.Role == session.PromptSkills {
+		if part.Role == spaces.PromptSkills {
 			text, index = index[0], index[1:]
 		}
 		total += int64(len(text))
@@ -191,7 +192,7 @@ func (p *shownPrompt) skillIndex(ctx context.Context, c *client.Client) ([]strin
 	var listed [][]*space.Skill
 	for i := range p.generation.Prompt {
 		part := &p.generation.Prompt[i]
-		if part.Role != session.PromptSkills {
+		if part.Role != spaces.PromptSkills {
 			continue
 		}
 		content, err := c.Blob(ctx, codec.Ref{Hash: part.Ref})
@@ -209,9 +210,9 @@ func (p *shownPrompt) skillIndex(ctx context.Context, c *client.Client) ([]strin
 }
 
 // shownPart returns a part as the model is shown it.
-func shownPart(part *session.PromptPart, text string, values map[string]string) string {
+func shownPart(part *spaces.PromptPart, text string, values map[string]string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if part.Role == session.PromptDocument {
+	if part.Role == spaces.PromptDocument {
 		return space.ShownDocument(strings.Join(part.Names, ""), text)
 	}
 	shown, _ := space.ShownText(text, values, space.ShownBytesMax)
@@ -220,7 +221,7 @@ func shownPart(part *session.PromptPart, text string, values map[string]string) 
 
 // shownSkill returns a skill that the run's config names, with the run's input as
 // its arguments.
-func shownSkill(ctx context.Context, c *client.Client, part *session.PromptPart, text string) (string, error) {
+func shownSkill(ctx context.Context, c *client.Client, part *spaces.PromptPart, text string) (string, error) {
 	given := ""
 	if part.Input > 0 {
 		input, err := c.Input(ctx, part.Input)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
@@ -91,12 +91,12 @@ type spaceIndexCommand struct {
 }
 
 func (c spaceIndexCommand) Run(ctx context.Context, s streams) error {
-	dir, err := spaces.OpenDir(c.Dir)
+	dir, err := spacefiles.OpenDir(c.Dir)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	text, err := spaces.WriteIndex(ctx, dir)
+	text, err := spacefiles.WriteIndex(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Dir, err)
 	}
@@ -106,16 +106,16 @@ func (c spaceIndexCommand) Run(ctx context.Context, s streams) error {
 
 // readFolder builds the manifest of a folder. If its index gives no name, the space
 // is named name, or like the folder if name is "".
-func readFolder(ctx context.Context, dir, name string) (spaces.Built, error) {
+func readFolder(ctx context.Context, dir, name string) (spacefiles.Built, error) {
 	if name == "" {
 		full, err := filepath.Abs(dir)
 		if err != nil {
-			return spaces.Built{}, err
+			return spacefiles.Built{}, err
 		}
 		name = filepath.Base(full)
 	}
-	open := func(context.Context) (fs.FS, error) { return spaces.OpenDir(dir) }
-	return spaces.Read(ctx, open, func() spaces.Options { return spaces.Options{Named: name} })
+	open := func(context.Context) (fs.FS, error) { return spacefiles.OpenDir(dir) }
+	return spacefiles.Read(ctx, open, func() spacefiles.Options { return spacefiles.Options{Named: name} })
 }
 
 // tellWarnings prints warnings about the files of a folder.

@@ -10,19 +10,20 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
 // spaceSyncCommand makes a bridge read a space.
 type spaceSyncCommand struct {
-	Session string   `arg:"" help:"The session."`
-	Space   string   `arg:"" help:"The workspace, as a grant of the install record names it."`
-	Version string   `placeholder:"VERSION" help:"Read this version: in a folder the subfolder of that name, in a bucket a prefix."`
-	Only    []string `placeholder:"PARTS" help:"Read only these parts from the source, as in --only tools,context: prompts, tools, context or skills. The others stay as the session has them."`
-	Apply   string   `placeholder:"MODE" help:"Also apply it: next_run, next_step_boundary or immediate_if_idle."`
-	Dry     bool     `help:"Stage nothing and list what would change; exit status 1 if anything would."`
+	Session string      `arg:"" help:"The session."`
+	Space   string      `arg:"" help:"The workspace, as a grant of the install record names it."`
+	Version string      `placeholder:"VERSION" help:"Read this version: in a folder the subfolder of that name, in a bucket a prefix."`
+	Only    []string    `placeholder:"PARTS" help:"Read only these parts from the source, as in --only tools,context: prompts, tools, context or skills. The others stay as the session has them."`
+	Apply   spaces.Mode `placeholder:"MODE" help:"Also apply it: next_run, next_step_boundary or immediate_if_idle."`
+	Dry     bool        `help:"Stage nothing and list what would change; exit status 1 if anything would."`
 	choice
 	kind space.Kind // which the space must have; empty: any
 }
@@ -80,7 +81,7 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 // usage returns an error for invalid arguments.
 func (c spaceSyncCommand) usage() error {
 	for _, part := range c.Only {
-		if !slices.Contains(spaces.Parts, part) {
+		if !slices.Contains(spacefiles.Parts, part) {
 			return &statusError{statusUsage, fmt.Sprintf("space sync: --only %s: prompts, tools, context or skills", part)}
 		}
 	}
@@ -94,8 +95,8 @@ func (c spaceSyncCommand) usage() error {
 }
 
 // usageOfMode returns an error if mode is not a mode of an apply.
-func usageOfMode(flag, mode string) error {
-	if mode != "" && !slices.Contains([]string{session.ModeNextRun, session.ModeNextStep, session.ModeImmediate}, mode) {
+func usageOfMode(flag string, mode spaces.Mode) error {
+	if mode != "" && !slices.Contains([]spaces.Mode{spaces.ModeNextRun, spaces.ModeNextStep, spaces.ModeImmediate}, mode) {
 		return &statusError{statusUsage, fmt.Sprintf("%s %s: next_run, next_step_boundary or immediate_if_idle", flag, mode)}
 	}
 	return nil
@@ -128,11 +129,11 @@ func (c spaceSyncCommand) tell(s streams, end *client.SyncEnd) error {
 // tellStaged prints the result of a sync that succeeded.
 func (c spaceSyncCommand) tellStaged(out io.Writer, end *client.SyncEnd) error {
 	name := named(c.Space, end.Staged.Version)
-	if end.Staged.Outcome == session.OutcomeDry {
+	if end.Staged.Outcome == spaces.OutcomeDry {
 		return c.tellDry(out, end)
 	}
 	verb := "is staged"
-	if end.Staged.Outcome == session.OutcomeUnchanged {
+	if end.Staged.Outcome == spaces.OutcomeUnchanged {
 		verb = "is unchanged"
 	}
 	source := ""
@@ -182,8 +183,8 @@ func whatNow(sid string, h *client.HeldSpace) string {
 }
 
 // boundary describes when a pending apply takes effect.
-func boundary(mode string) string {
-	if mode == session.ModeNextStep {
+func boundary(mode spaces.Mode) string {
+	if mode == spaces.ModeNextStep {
 		return "before the next turn"
 	}
 	return "when the next run starts"
@@ -193,7 +194,7 @@ func boundary(mode string) string {
 func afterFailure(code, sid string) string {
 	var do string
 	switch code {
-	case session.CodeWorkspaceUntrusted:
+	case spaces.CodeWorkspaceUntrusted:
 		do = "the grant in the install record lists what is trusted: refold install --show"
 	case "space_unknown", "version_unknown":
 		do = "the file of refold bridge serve --spaces lists which spaces there are, and where their versions are"
@@ -211,10 +212,10 @@ func afterFailure(code, sid string) string {
 
 // spaceApplyCommand applies a staged workspace.
 type spaceApplyCommand struct {
-	Session string `arg:"" help:"The session."`
-	Space   string `arg:"" optional:"" help:"The workspace. Default: the one that is staged."`
-	Mode    string `placeholder:"MODE" help:"When it takes effect: next_run (default), next_step_boundary (before the active run's next turn), immediate_if_idle (at once if no run is active)."`
-	Hash    string `placeholder:"HASH" help:"Only if the staged manifest has this hash."`
+	Session string      `arg:"" help:"The session."`
+	Space   string      `arg:"" optional:"" help:"The workspace. Default: the one that is staged."`
+	Mode    spaces.Mode `placeholder:"MODE" help:"When it takes effect: next_run (default), next_step_boundary (before the active run's next turn), immediate_if_idle (at once if no run is active)."`
+	Hash    string      `placeholder:"HASH" help:"Only if the staged manifest has this hash."`
 	choice
 }
 
@@ -335,19 +336,19 @@ func withSpaceAdvice(err error, sid string) error {
 // aboutSpace describes a notice about a space, on one line.
 func aboutSpace(notice any) string {
 	switch d := notice.(type) {
-	case session.WorkspaceStaged:
+	case spaces.WorkspaceStaged:
 		return fmt.Sprintf("%s %s: %s %s", d.Effect, named(d.Workspace, d.Version), d.Outcome, brief(d.Hash))
-	case session.WorkspaceApplied:
+	case spaces.WorkspaceApplied:
 		text := fmt.Sprintf("%s is applied: %s, %s", named(d.Workspace, d.Version), brief(d.Hash), cmp.Or(d.Mode, "on another registry"))
 		for _, w := range d.Warnings {
 			text += "; " + w.String()
 		}
 		return text
-	case session.WorkspaceDisplaced:
+	case spaces.WorkspaceDisplaced:
 		return fmt.Sprintf("%s is not applied: %s; %s %s took its place", d.Workspace, brief(d.Hash), d.By, brief(d.ByHash))
-	case session.WorkspaceGone:
+	case spaces.WorkspaceGone:
 		return fmt.Sprintf("%s is no longer applied: %s", d.Workspace, brief(d.Hash))
-	case session.WorkspaceFailed:
+	case spaces.WorkspaceFailed:
 		text := fmt.Sprintf("%s %s failed: %s: %s", d.Effect, d.Workspace, d.Code, d.Detail)
 		if len(d.Problems) > 0 {
 			text += fmt.Sprintf(" (%s; the first: %s)", count(len(d.Problems), "problem"), d.Problems[0])

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/client"
 )
 
@@ -114,7 +115,7 @@ func about(n client.Notice) string {
 		if session.IsRefusedCode(d.Code) {
 			return d.Effect + " " + refused(d)
 		}
-	case session.WorkspaceStaged, session.WorkspaceApplied, session.WorkspaceFailed, session.WorkspaceGone, session.WorkspaceDisplaced:
+	case spaces.WorkspaceStaged, spaces.WorkspaceApplied, spaces.WorkspaceFailed, spaces.WorkspaceGone, spaces.WorkspaceDisplaced:
 		return aboutSpace(d)
 	case session.CallsPlanned:
 		return fmt.Sprintf("%s group %d of %d, for a host loop: %s", d.Batch, d.Group+1, len(d.Groups), strings.Join(d.Calls, " "))

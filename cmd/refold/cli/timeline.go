@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/llm"
 )
@@ -175,7 +176,7 @@ func (s *timelinePrinter) notice(e session.Event, names mentions, n session.Noti
 		}
 	case session.ApprovalRequested:
 		s.line(e, "  waits for approval  %s %s", d.ToolName, d.Call)
-	case session.WorkspaceStaged, session.WorkspaceApplied, session.WorkspaceFailed, session.WorkspaceGone, session.WorkspaceDisplaced:
+	case spaces.WorkspaceStaged, spaces.WorkspaceApplied, spaces.WorkspaceFailed, spaces.WorkspaceGone, spaces.WorkspaceDisplaced:
 		s.line(e, "  %s", aboutSpace(d))
 	case session.RunPlaced:
 		if n.Type == session.NoticeRunQueued {

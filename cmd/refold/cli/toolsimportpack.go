@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge/function"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
@@ -40,11 +40,11 @@ func writePack(ctx context.Context, s streams, dir string, tools []*function.Fun
 		}
 		specs = append(specs, spec)
 	}
-	files, err := spaces.PackFiles(os.DirFS(dir), head, specs, nil)
+	files, err := spacefiles.PackFiles(os.DirFS(dir), head, specs, nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	for _, name := range []string{spaces.BindingsName, spaces.IndexName} {
+	for _, name := range []string{spacefiles.BindingsName, spacefiles.IndexName} {
 		if err := os.WriteFile(filepath.Join(dir, name), files[name], 0o644); err != nil {
 			return err
 		}
@@ -59,30 +59,30 @@ func writePack(ctx context.Context, s streams, dir string, tools []*function.Fun
 
 // packHead returns the name and version of a folder's pack: those of its index,
 // else the folder's name and firstVersion.
-func packHead(dir string) (spaces.PackHead, error) {
+func packHead(dir string) (spacefiles.PackHead, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
-		return spaces.PackHead{}, err
+		return spacefiles.PackHead{}, err
 	}
 	var index struct{ Name, Version string }
-	text, err := os.ReadFile(filepath.Join(dir, spaces.IndexName))
+	text, err := os.ReadFile(filepath.Join(dir, spacefiles.IndexName))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
-		return spaces.PackHead{}, err
+		return spacefiles.PackHead{}, err
 	default:
 		if err := json.Unmarshal(text, &index); err != nil {
-			return spaces.PackHead{}, fmt.Errorf("%s: %w", spaces.IndexName, err)
+			return spacefiles.PackHead{}, fmt.Errorf("%s: %w", spacefiles.IndexName, err)
 		}
 	}
-	head := spaces.PackHead{Name: index.Name, Version: index.Version}
+	head := spacefiles.PackHead{Name: index.Name, Version: index.Version}
 	head.Name = cmp.Or(head.Name, filepath.Base(full))
 	head.Version = cmp.Or(head.Version, firstVersion)
 	if !space.IsSpaceName(head.Name, space.Pack) {
 		return head, fmt.Errorf("%q names no pack: call the folder by 1 to %d of A-Za-z0-9_-, or write an index with a name", head.Name, space.PackNameBytesMax)
 	}
 	if _, ok := space.ParseVersion(head.Version); !ok {
-		return head, fmt.Errorf("%s: its version %q is not MAJOR.MINOR.PATCH", spaces.IndexName, head.Version)
+		return head, fmt.Errorf("%s: its version %q is not MAJOR.MINOR.PATCH", spacefiles.IndexName, head.Version)
 	}
 	return head, nil
 }

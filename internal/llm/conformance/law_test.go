@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
 )
 
@@ -114,7 +115,7 @@ func TestDamagedSessionGoesOn(t *testing.T) {
 	}
 	for _, data := range d.files {
 		for _, cut := range [][]byte{data, data[:len(data)/2]} {
-			tr.gen.Prompt = append(tr.gen.Prompt, session.PromptPart{Role: session.PromptImage, MediaType: "image/png", Names: []string{"c"}, Ref: tr.put("", cut).Blob.Hash})
+			tr.gen.Prompt = append(tr.gen.Prompt, spaces.PromptPart{Role: spaces.PromptImage, MediaType: "image/png", Names: []string{"c"}, Ref: tr.put("", cut).Blob.Hash})
 			tr.input(t, session.Content{Parts: []session.Content{{Text: "see"}, tr.put("image/jpeg", cut)}})
 		}
 	}

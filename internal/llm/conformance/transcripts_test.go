@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
@@ -350,13 +351,13 @@ func (d *drawing) transcript() *rapid.Generator[*transcript] {
 		tr.gen.System = d.text().Draw(t, "system")
 		if rapid.Bool().Draw(t, "example") { // its messages end with the assistant's, and may begin with it
 			for i := rapid.IntRange(1, 2).Draw(t, "first"); i <= 2; i++ {
-				role := []string{session.PromptUser, session.PromptAssistant}[i-1]
-				tr.gen.Prompt = append(tr.gen.Prompt, session.PromptPart{Role: role, Ref: tr.put("", []byte(d.text().Draw(t, "example text"))).Blob.Hash})
+				role := []spaces.PromptRole{spaces.PromptUser, spaces.PromptAssistant}[i-1]
+				tr.gen.Prompt = append(tr.gen.Prompt, spaces.PromptPart{Role: role, Ref: tr.put("", []byte(d.text().Draw(t, "example text"))).Blob.Hash})
 			}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "context files") == 0 {
-			tr.gen.Prompt = append(tr.gen.Prompt, session.PromptPart{
-				Role: session.PromptImage, MediaType: d.label(t), Names: []string{"c"}, Ref: tr.put("", d.file(t)).Blob.Hash,
+			tr.gen.Prompt = append(tr.gen.Prompt, spaces.PromptPart{
+				Role: spaces.PromptImage, MediaType: d.label(t), Names: []string{"c"}, Ref: tr.put("", d.file(t)).Blob.Hash,
 			})
 		}
 		d.offer(t, tr)

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refold/refold/bridge/executor"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
 )
 
@@ -92,7 +92,7 @@ func (t *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resul
 		return executor.Result{}, err
 	}
 	if a.PathGlob != "" {
-		matches, ok := spaces.Glob(a.PathGlob)
+		matches, ok := spacefiles.Glob(a.PathGlob)
 		if !ok {
 			return refused("path_glob: %q is no glob", a.PathGlob), nil
 		}

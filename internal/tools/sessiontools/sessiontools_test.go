@@ -13,7 +13,7 @@ import (
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
@@ -43,7 +43,7 @@ func (s store) addSkills(t *testing.T, name string, files map[string]string) exe
 	for path, content := range files {
 		fsys[path] = &fstest.MapFile{Data: []byte(content)}
 	}
-	built, err := spaces.Read(t.Context(), func(context.Context) (fs.FS, error) { return fsys, nil }, func() spaces.Options { return spaces.Options{Space: name} })
+	built, err := spacefiles.Read(t.Context(), func(context.Context) (fs.FS, error) { return fsys, nil }, func() spacefiles.Options { return spacefiles.Options{Space: name} })
 	if err != nil || built.Manifest == nil {
 		t.Fatal(err, built.Problems)
 	}

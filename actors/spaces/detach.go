@@ -1,0 +1,106 @@
+package spaces
+
+import (
+	"slices"
+
+	"github.com/refold/refold/space"
+)
+
+// Detach drops all of a space. kind is the one that it must have; empty: any. It returns
+// the syncs that it withdrew.
+func (x *Spaces) Detach(name string, kind space.Kind) (withdrawn []*Ended, bad *Refusal) {
+	if x.State == nil || !x.holds(name) {
+		return nil, refuse(UnknownSpace, "workspace: the session has nothing of "+quoted(name))
+	}
+	if is := x.kindOf(name); kind != "" && is != kind {
+		return nil, otherKind(name, is, kind)
+	}
+	is := func(p *Pin) bool { return p.Space == name }
+	if place := x.Session.Names(is); place != "" {
+		return nil, refuse(WorkspaceInvalid, place+" names a manifest of "+quoted(name))
+	}
+	now := x.Stack()
+	st := now.without(func(a *Adopted) bool { return is(&a.Pin) })
+	if len(x.Record.Grants) == 0 && !slices.ContainsFunc(x.Grants, func(g GrantPin) bool { return g.Grant.Space != name }) {
+		st.own = nil
+	}
+	if bad := st.Compose(); bad != nil {
+		return nil, refuse(WorkspaceInvalid, bad.Error())
+	}
+	if unfit := x.Session.Unfit(&st); unfit != "" {
+		return nil, refuse(WorkspaceInvalid, unfit)
+	}
+	if lost := x.Record.CoverageFault(&st); lost != "" {
+		return nil, refuse(WorkspaceInvalid, lost)
+	}
+	for i := range now.Spaces {
+		if is(&now.Spaces[i].Pin) {
+			x.notifyGone(&now.Spaces[i], toolsMissingFrom(now.Registry, st.Registry))
+		}
+	}
+	for i := x.anySyncOf(name); i >= 0; i = x.anySyncOf(name) {
+		withdrawn = append(withdrawn, x.Withdraw(i, CodeCancelled, "the space was detached"))
+	}
+	x.Pending = slices.DeleteFunc(x.Pending, func(p Stage) bool { return is(&p.Pin) })
+	x.Staged = slices.DeleteFunc(x.Staged, func(p Stage) bool { return is(&p.Pin) })
+	x.Grants = slices.DeleteFunc(x.Grants, func(g GrantPin) bool { return g.Grant.Space == name })
+	x.Recompose(&st)
+	x.Drop()
+	return withdrawn, nil
+}
+
+// anySyncOf returns the index of any open sync of a space, -1 if there is none.
+func (x *Spaces) anySyncOf(name string) int {
+	return x.findSync(func(o *Sync) bool { return o.Space == name })
+}
+
+// kindOf returns the kind of a space that the session holds.
+func (x *Spaces) kindOf(name string) (kind space.Kind) {
+	if grant, _ := x.GrantNow(name); grant != nil {
+		kind = grant.KindOf()
+	}
+	x.eachHeld(func(p *Pin) {
+		if p.Space == name {
+			kind = p.Kind
+		}
+	})
+	return kind
+}
+
+// holds reports whether the session has anything of a space.
+func (x *Spaces) holds(name string) bool {
+	return len(x.Known(name)) > 0 || x.anySyncOf(name) >= 0 ||
+		slices.ContainsFunc(x.Grants, func(g GrantPin) bool { return g.Grant.Space == name })
+}
+
+// Close ends the open syncs and drops pending and staged spaces, when the session is
+// closed.
+func (x *Spaces) Close() {
+	if x.State == nil {
+		return
+	}
+	for len(x.Syncs) > 0 {
+		x.Withdraw(0, CodeCancelled, "the session was closed")
+	}
+	x.Pending, x.Staged = nil, nil
+	x.Drop()
+}
+
+// DropOf drops pending packs that calls of an ending run enabled.
+func (x *Spaces) DropOf(run uint32) {
+	if x.State == nil {
+		return
+	}
+	var kept []Stage
+	for _, p := range x.Pending {
+		if p.Run == 0 || p.Run != run {
+			kept = append(kept, p)
+			continue
+		}
+		x.notifyDropped(&p.Pin, CodeCancelled, "the run whose call asked for it ended first")
+	}
+	if len(kept) < len(x.Pending) {
+		x.Pending = kept
+		x.Drop()
+	}
+}

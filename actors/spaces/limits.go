@@ -1,0 +1,49 @@
+package spaces
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/space"
+)
+
+// The limits of a session's spaces, with their units.
+const (
+	GrantsMax         = 64                   // grants of a record, and of a session through ctl
+	GrantTargetsMax   = 16                   // targets of a grant
+	PacksMax          = 16                   // packs that are applied
+	GrantDigestsMax   = 16                   // digests of a grant
+	GrantKeysMax      = 8                    // keys of a grant
+	StagedMax         = 64                   // spaces that are staged
+	SyncsMax          = 8                    // syncs that are open
+	SyncsDoneMax      = 8                    // ended syncs that are remembered
+	SyncRunDefaultMS  = 60 * 1000            // limit of one reading of a space; its sync has twice that
+	SyncRunMinMS      = 1000                 // lower limit
+	SyncRunMaxMS      = 20 * 60 * 1000       // upper limit
+	RevisionBytesMax  = 128                  // a source's revision
+	LacksMax          = space.LacksMax       // needs that a reader reports as not met
+	NoticeProblemsMax = 16                   // problems in a notice
+	DetailBytesMax    = space.DetailBytesMax // a detail
+)
+
+// KnownMax is how many manifests of one space a session has: staged, pending,
+// applied.
+const KnownMax = 3
+
+// quotedBytesMax is how much of a foreign name a detail quotes.
+const quotedBytesMax = 128
+
+// clip cuts text to at most n bytes without splitting a character. Cut text is
+// copied, so that a state does not keep all of a large text alive.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && text[n]&0xC0 == 0x80 {
+		n--
+	}
+	return strings.Clone(text[:n])
+}
+
+// quoted quotes a foreign text, cut and in ASCII.
+func quoted(text string) string { return strconv.QuoteToASCII(clip(text, quotedBytesMax)) }

@@ -10,8 +10,8 @@
 // turn of the model (turn.go) with the tools that its state allows (offer.go). The
 // turn's calls make a batch, which runs group by group (batch.go). Settlements end
 // effects (evolve.go); a wake ends effects whose deadline has passed (time.go). What
-// people see is in notice.go and view.go. Files named space*, skill* and grant have
-// what workspaces and packs add.
+// people see is in notice.go and view.go. Package spaces has what workspaces and packs
+// add; spaces.go calls it.
 //
 // # Laws
 //

@@ -78,7 +78,7 @@ func (d *decoder) field(f *field, v reflect.Value, depth int) error {
 func (p *plan) absent(from, to, pos int) error {
 	for i := from; i < to; i++ {
 		if f := &p.fields[i]; !f.omit {
-			return fault(ErrMissingField, pos, "the field "+strconv.Quote(f.name)+" is missing from the map")
+			return &Error{Kind: ErrMissingField, Offset: pos, What: "the field " + strconv.Quote(f.name) + " is missing from the map", Field: f.name}
 		}
 	}
 	return nil

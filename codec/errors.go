@@ -34,7 +34,7 @@ type Error struct {
 	Offset int    // byte at which the faulty value begins; when encoding, in the output so far
 	Path   string // field names and indexes, as far as known: config.tools[3]
 	What   string // what is wrong, as part of a sentence
-	Field  string // of ErrUnknownField: the key, not part of the text
+	Field  string // of ErrUnknownField and ErrMissingField: the key, not part of the text
 	Cause  error  // the error of the type's own method, if one was called; not part of the text
 }
 

@@ -194,11 +194,11 @@ func (a *agreement) fold(payload []byte) told {
 // why returns what was wrong with a settlement that ended no run.
 func (f *folding) why() string {
 	if t := f.state.Turn; t != nil && t.Step != nil && t.Step.Code == session.CodeBadSettlement {
-		return t.Step.Detail
+		return t.Step.Detail.String()
 	}
 	for _, it := range f.state.Items {
 		if it.Code == session.CodeBadSettlement {
-			return it.Detail
+			return it.Detail.String()
 		}
 	}
 	return ""

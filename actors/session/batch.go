@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -25,19 +26,21 @@ func (s *State) startBatch(observed []ObservedCall, limited bool) {
 	var loading []string
 	for i, o := range kept {
 		c := &b.Calls[i]
-		c.ToolName, c.ProviderCallID = clip(o.ToolName, NameBytesMax), o.ProviderCallID
+		c.ToolName, c.ProviderCallID = sentence.Clip(o.ToolName, NameBytesMax), o.ProviderCallID
 		c.Arguments, c.Cut = o.Arguments, o.ArgumentsBlob != nil
 		plan, rejection := checker.Check(s.turnRegistry, &t.Toolset, o.planned())
+		detail := sentence.Own(rejection.Detail)
 		planned[i], c.ToolID = plan, plan.ToolID
 		if limited && o.isCut(i == len(observed)-1) && (rejection.OK() || rejection.Code == planner.InvalidArguments) {
-			rejection = planner.Rejection{Code: planner.InvalidArguments, Detail: cutByLimit}
+			rejection, detail = planner.Rejection{Code: planner.InvalidArguments}, sentence.Say(sentence.ArgumentsCut)
 		}
 		if rejection.OK() {
 			rejection = s.skillFault(c.ToolID, c.Arguments, &loading)
+			detail = sentence.Own(rejection.Detail)
 		}
 		if !rejection.OK() {
 			planned[i].Rejected, planned[i].Key = true, planner.Key{}
-			s.rejectCall(i, rejection)
+			s.rejectCall(i, rejection, detail)
 			continue
 		}
 		c.Status = CallWaiting
@@ -52,9 +55,6 @@ func (s *State) startBatch(observed []ObservedCall, limited bool) {
 	s.notifyApprovals()
 	s.openGroup()
 }
-
-// cutByLimit is the detail for a call that the output limit cut.
-const cutByLimit = "the output limit cut the arguments off: call again with shorter ones, or in several calls"
 
 // isCut reports whether the output limit cut the call of an answer that it ended:
 // the arguments are no JSON, or nothing had come of those of the last call.
@@ -78,14 +78,14 @@ func (o *ObservedCall) planned() planner.ObservedCall {
 }
 
 // rejectCall gives call i a result that the session makes.
-func (s *State) rejectCall(i int, why planner.Rejection) {
+func (s *State) rejectCall(i int, why planner.Rejection, detail sentence.Text) {
 	c := &s.Turn.Batch.Calls[i]
-	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), clip(why.Detail, DetailBytesMax), s.Seq
+	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), detail, s.Seq
 	s.forgetPack(c)
 	s.keepArguments(c)
 	s.callSettled(i, nil)
 	notify(s, NoticeToolRejected, ToolRejected{
-		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: c.ToolName, Code: c.Code, Detail: c.Detail,
+		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: c.ToolName, Code: c.Code, Detail: c.Detail.String(),
 	})
 }
 
@@ -147,7 +147,7 @@ func (s *State) openCall(i int) bool {
 	c := &t.Batch.Calls[i]
 	tool, _ := s.turnRegistry.Lookup(c.ToolID)
 	if why := s.deniedNow(c, tool); !why.OK() {
-		s.rejectCall(i, why)
+		s.rejectCall(i, why, sentence.Own(why.Detail))
 		return false
 	}
 	if s.isEnable(c) {
@@ -216,7 +216,7 @@ func (calls) settle(s *State, p Place, b *settlement) *refusal {
 	}
 	s.Turn.Batch.Calls[i].Settled = settlementHash(b.typ, b.data)
 	if bad != nil {
-		s.endCall(i, CallFailed, CodeBadSettlement, bad.detail)
+		s.endCall(i, CallFailed, CodeBadSettlement, bad.unusable())
 	} else {
 		s.takeResult(i, call)
 	}
@@ -275,12 +275,12 @@ func resultFault(b *ToolCallSettled) *refusal {
 
 // endCall gives call i its result. With a code, the session makes the result; else
 // it is in the event being folded.
-func (s *State) endCall(i int, status CallStatus, code, detail string) {
+func (s *State) endCall(i int, status CallStatus, code string, detail sentence.Text) {
 	c := &s.Turn.Batch.Calls[i]
 	if s.isBeingRead(c) {
-		s.endSyncOf(c, CodeCancelled, "the call that it was read for has ended")
+		s.endSyncOf(c, CodeCancelled, sentence.Say(sentence.ReadForEndedCall))
 	}
-	c.Status, c.Code, c.Detail, c.Seq = status, code, clip(detail, DetailBytesMax), s.Seq
+	c.Status, c.Code, c.Detail, c.Seq = status, code, detail, s.Seq
 	c.Host, c.Approval = nil, nil
 	s.forgetPack(c)
 	s.keepArguments(c)
@@ -323,7 +323,7 @@ func (s *State) fileResults() {
 	}
 	for i := range b.Excess {
 		s.appendItem(Item{Role: RoleTool, Seq: b.Seq, Call: len(b.Calls) + i, Code: CodeLimitExceeded,
-			Detail: "a batch runs at most " + strconv.Itoa(CallsMax) + " calls: make fewer at a time; " + strconv.Itoa(b.Excess) + " of " + strconv.Itoa(len(b.Calls)+b.Excess) + " were refused"}, 0)
+			Detail: sentence.Say(sentence.TooManyCalls, strconv.Itoa(CallsMax), strconv.Itoa(b.Excess), strconv.Itoa(len(b.Calls)+b.Excess))}, 0)
 	}
 }
 
@@ -333,7 +333,7 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 	c := &s.Turn.Batch.Calls[i]
 	if s.Run.Lifecycle == Interrupting {
 		planned.Rejected = true
-		s.endCall(i, CallCancelled, CodeCancelled, detailNotOpened)
+		s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.NotOpened))
 		return
 	}
 	tool, _ := s.turnRegistry.Lookup(c.ToolID)
@@ -362,7 +362,7 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 		}
 	}
 	planned.Rejected, planned.Key = true, planner.Key{}
-	s.rejectCall(i, why)
+	s.rejectCall(i, why, sentence.Own(why.Detail))
 }
 
 // decide returns the approval decision for a call with these arguments: the
@@ -427,9 +427,9 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 		return refuse(RejectInvalidData, "arguments: belong to decision approve")
 	}
 	if b.Decision == DecisionDeny {
-		detail := "a person decided that the call does not run"
+		detail := sentence.Say(sentence.Denied)
 		if b.Reason != "" {
-			detail += ": " + b.Reason
+			detail = sentence.Say(sentence.DeniedBecause, b.Reason)
 		}
 		s.endCall(i, CallIgnored, CodeApprovalDenied, detail)
 		s.closeGroup()
@@ -508,12 +508,12 @@ func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
 func (s *State) whyNotNow(c *Call) (code, detail string) {
 	tool, _ := s.turnRegistry.Lookup(c.ToolID)
 	if why := s.deniedNow(c, tool); !why.OK() {
-		return string(why.Code), clip(why.Detail, DetailBytesMax)
+		return string(why.Code), sentence.Clip(why.Detail, DetailBytesMax)
 	}
 	if s.isEnable(c) {
 		status, code, detail := s.enableFault(c.Arguments)
 		if status == CallFailed {
-			return code, clip(detail, DetailBytesMax)
+			return code, detail.String()
 		}
 	}
 	return "", ""
@@ -791,6 +791,6 @@ func (s *State) notifyRefused(i int, b *ToolCallSettled) {
 	}
 	notify(s, NoticeToolRejected, ToolRejected{
 		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: s.Turn.Batch.Calls[i].ToolName,
-		Code: b.Error.Code, Detail: clip(b.Error.Detail, DetailBytesMax),
+		Code: b.Error.Code, Detail: sentence.Clip(b.Error.Detail, DetailBytesMax),
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -63,13 +64,13 @@ func TestCallsBeyondTheBatch(t *testing.T) {
 		}
 		for i, it := range results {
 			excess := i >= session.CallsMax
-			if refused := fmt.Sprintf("; %d of %d were refused", n-session.CallsMax, n); excess && !strings.HasSuffix(it.Detail, refused) {
-				t.Errorf("%d calls: result %d says %q, want how many were refused", n, i, it.Detail)
+			if refused := fmt.Sprintf("; %d of %d were refused", n-session.CallsMax, n); excess && !strings.HasSuffix(it.Detail.String(), refused) {
+				t.Errorf("%d calls: result %d says %q, want how many were refused", n, i, it.Detail.String())
 			}
 			if excess && it.Seq != 4 {
 				t.Errorf("%d calls: result %d is of event %d, want that of the answer", n, i, it.Seq)
 			}
-			if it.Role != session.RoleTool || it.Call != i || (it.Code == session.CodeLimitExceeded) != excess || (it.Detail != "") != excess {
+			if it.Role != session.RoleTool || it.Call != i || (it.Code == session.CodeLimitExceeded) != excess || (it.Detail.String() != "") != excess {
 				t.Errorf("%d calls: result %d is %+v", n, i, it)
 			}
 		}
@@ -87,27 +88,27 @@ func TestUnusableAnswers(t *testing.T) {
 	t.Parallel()
 	call := made(1, "stat", `{"path":"a"}`)
 	for name, c := range map[string]struct {
-		typ    string
-		data   map[string]any
-		detail string
+		typ   string
+		data  map[string]any
+		place string
 	}{
-		"more calls than are seen": {session.TypeToolCallsObserved, map[string]any{"calls": made(session.CallsSeenMax+1, "stat", "")}, "calls: at most 1024"},
-		"a long model":             {session.TypeToolCallsObserved, map[string]any{"calls": call, "model": long("m", 129)}, "model: at most 128 bytes"},
+		"more calls than are seen": {session.TypeToolCallsObserved, map[string]any{"calls": made(session.CallsSeenMax+1, "stat", "")}, "calls"},
+		"a long model":             {session.TypeToolCallsObserved, map[string]any{"calls": call, "model": long("m", 129)}, "model"},
 		"a long provider id": {session.TypeToolCallsObserved, map[string]any{"calls": []any{map[string]any{
 			"tool_name": "stat", "arguments": "", "provider_call_id": long("i", 257),
-		}}}, "calls[0].provider_call_id: at most 256 bytes"},
-		"negative usage":       {session.TypeToolCallsObserved, map[string]any{"calls": call, "usage": map[string]any{"input_tokens": -1}}, "usage.input_tokens: 0 to 1099511627776, not -1"},
-		"endless usage":        {session.TypeGenerationSettled, map[string]any{"status": "ok", "usage": map[string]any{"output_tokens": 1<<40 + 1}}, "usage.output_tokens: 0 to 1099511627776, not 1099511627777"},
-		"a long text":          {session.TypeToolCallsObserved, map[string]any{"calls": call, "text": map[string]any{"text": long("t", session.TextBytesMax+1)}}, "text.text: at most 262144 bytes: store it as a blob"},
-		"an answer too long":   {session.TypeGenerationSettled, map[string]any{"status": "ok", "text": map[string]any{"text": long("t", session.TextBytesMax+1)}}, "text.text: at most 262144 bytes: store it as a blob"},
-		"an answer in pieces":  {session.TypeGenerationSettled, map[string]any{"status": "ok", "text": map[string]any{"text": "a", "parts": []any{map[string]any{"text": "b"}}}}, "text: one of text, blob and parts"},
-		"an error that is ok":  {session.TypeGenerationSettled, map[string]any{"status": "ok", "error": map[string]any{"code": "x"}}, "error: belongs to status failed"},
-		"a failure of nothing": {session.TypeGenerationSettled, map[string]any{"status": "failed"}, "error: is missing"},
-		"an error of no code":  {session.TypeGenerationSettled, map[string]any{"status": "failed", "error": map[string]any{"code": ""}}, "error.code: is empty"},
-		"an error's long code": {session.TypeGenerationSettled, map[string]any{"status": "failed", "error": map[string]any{"code": long("c", 65)}}, "error.code: at most 64 bytes"},
-		"a long finish reason": {session.TypeGenerationSettled, map[string]any{"status": "ok", "finish_reason": long("f", 129)}, "finish_reason: at most 128 bytes"},
-		"an unknown field":     {session.TypeGenerationSettled, map[string]any{"status": "ok", "wings": 2}, `data: codec: the unknown field "wings"`},
-		"a wrong type":         {session.TypeGenerationSettled, map[string]any{"status": 7}, "data: codec: this is an integer where text should be"},
+		}}}, "calls[0].provider_call_id"},
+		"negative usage":       {session.TypeToolCallsObserved, map[string]any{"calls": call, "usage": map[string]any{"input_tokens": -1}}, "usage.input_tokens"},
+		"endless usage":        {session.TypeGenerationSettled, map[string]any{"status": "ok", "usage": map[string]any{"output_tokens": 1<<40 + 1}}, "usage.output_tokens"},
+		"a long text":          {session.TypeToolCallsObserved, map[string]any{"calls": call, "text": map[string]any{"text": long("t", session.TextBytesMax+1)}}, "text.text"},
+		"an answer too long":   {session.TypeGenerationSettled, map[string]any{"status": "ok", "text": map[string]any{"text": long("t", session.TextBytesMax+1)}}, "text.text"},
+		"an answer in pieces":  {session.TypeGenerationSettled, map[string]any{"status": "ok", "text": map[string]any{"text": "a", "parts": []any{map[string]any{"text": "b"}}}}, "text"},
+		"an error that is ok":  {session.TypeGenerationSettled, map[string]any{"status": "ok", "error": map[string]any{"code": "x"}}, "error"},
+		"a failure of nothing": {session.TypeGenerationSettled, map[string]any{"status": "failed"}, "error"},
+		"an error of no code":  {session.TypeGenerationSettled, map[string]any{"status": "failed", "error": map[string]any{"code": ""}}, "error.code"},
+		"an error's long code": {session.TypeGenerationSettled, map[string]any{"status": "failed", "error": map[string]any{"code": long("c", 65)}}, "error.code"},
+		"a long finish reason": {session.TypeGenerationSettled, map[string]any{"status": "ok", "finish_reason": long("f", 129)}, "finish_reason"},
+		"an unknown field":     {session.TypeGenerationSettled, map[string]any{"status": "ok", "wings": 2}, "wings"},
+		"a wrong type":         {session.TypeGenerationSettled, map[string]any{"status": 7}, "status"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,8 +116,8 @@ func TestUnusableAnswers(t *testing.T) {
 			c.data["effect"] = "r1t1"
 			w.must(w.tell(session.DoorLLM, c.typ, c.data))
 			last := w.state.Last
-			if w.state.Run != nil || last.Code != session.CodeBadSettlement || last.Lifecycle != session.Failed || !strings.HasPrefix(last.Detail, c.detail) {
-				t.Errorf("the run ended %+v, want %s: %s", last, session.CodeBadSettlement, c.detail)
+			if w.state.Run != nil || last.Code != session.CodeBadSettlement || last.Lifecycle != session.Failed || !strings.HasSuffix(last.Detail.String(), " at "+c.place) {
+				t.Errorf("the run ended %+v, want %s: %s", last, session.CodeBadSettlement, c.place)
 			}
 			if len(w.state.Items) != 1 || w.state.Turn.Batch != nil || w.state.Usage != (session.UsageTotal{}) {
 				t.Errorf("it left %d items, a batch %v, usage %+v", len(w.state.Items), w.state.Turn.Batch != nil, w.state.Usage)
@@ -131,20 +132,20 @@ func TestUnusableAnswers(t *testing.T) {
 func TestUnusableResults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		data   map[string]any
-		detail string
+		data  map[string]any
+		place string
 	}{
-		"a success with an error": {map[string]any{"status": "succeeded", "error": map[string]any{"code": "x"}}, "error: the status is succeeded"},
-		"an error of no code":     {map[string]any{"status": "failed", "error": map[string]any{"code": ""}}, "error.code: is empty"},
-		"a long output":           {map[string]any{"status": "succeeded", "output": map[string]any{"text": long("t", session.TextBytesMax+1)}}, "output.text: at most 262144 bytes: store it as a blob"},
-		"an odd host session":     {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "odd"}}, "host_session.status: ready"},
-		"a long host session":     {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "closed", "id": long("h", 129)}}, "host_session.id: at most 128 bytes"},
-		"a long route":            {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "closed", "route": long("h", 129)}}, "host_session.route: at most 128 bytes"},
-		"a relative root":         {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "ready", "root": "w/s1"}}, "host_session.root: is an absolute path"},
-		"a long root":             {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "ready", "root": "/" + long("r", 1024)}}, "host_session.root: at most 1024 bytes"},
-		"another plan's hash":     {map[string]any{"status": "succeeded", "plan_hash": "x"}, "plan_hash: is not this batch's"},
-		"an unknown status":       {map[string]any{"status": "waiting"}, "status: succeeded, failed, cancelled or outcome_unknown, not \"waiting\""},
-		"no status":               {map[string]any{}, `data: codec: the field "status" is missing`},
+		"a success with an error": {map[string]any{"status": "succeeded", "error": map[string]any{"code": "x"}}, "error"},
+		"an error of no code":     {map[string]any{"status": "failed", "error": map[string]any{"code": ""}}, "error.code"},
+		"a long output":           {map[string]any{"status": "succeeded", "output": map[string]any{"text": long("t", session.TextBytesMax+1)}}, "output.text"},
+		"an odd host session":     {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "odd"}}, "host_session.status"},
+		"a long host session":     {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "closed", "id": long("h", 129)}}, "host_session.id"},
+		"a long route":            {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "closed", "route": long("h", 129)}}, "host_session.route"},
+		"a relative root":         {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "ready", "root": "w/s1"}}, "host_session.root"},
+		"a long root":             {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "ready", "root": "/" + long("r", 1024)}}, "host_session.root"},
+		"another plan's hash":     {map[string]any{"status": "succeeded", "plan_hash": "x"}, "plan_hash"},
+		"an unknown status":       {map[string]any{"status": "waiting"}, "status"},
+		"no status":               {map[string]any{}, "status"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,8 +158,8 @@ func TestUnusableResults(t *testing.T) {
 				t.Fatalf("turn %d, host session %+v", got.Number, w.state.Host)
 			}
 			it := w.state.Items[len(w.state.Items)-1]
-			if it.Code != session.CodeBadSettlement || !strings.HasPrefix(it.Detail, c.detail) || len(it.Detail) > session.DetailBytesMax {
-				t.Errorf("the result is %+v, want %s: %s", it, session.CodeBadSettlement, c.detail)
+			if it.Code != session.CodeBadSettlement || !strings.HasSuffix(it.Detail.String(), " at "+c.place) || len(it.Detail.String()) > session.DetailBytesMax {
+				t.Errorf("the result is %+v, want %s: %s", it, session.CodeBadSettlement, c.place)
 			}
 		})
 	}
@@ -228,7 +229,7 @@ func TestLongFailure(t *testing.T) {
 	w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
 		"effect": "r1t1", "status": "failed", "error": map[string]any{"code": long("c", session.CodeBytesMax), "detail": strings.Repeat("é", 1000)},
 	}))
-	want := session.Ended{Code: long("c", session.CodeBytesMax), Detail: strings.Repeat("é", session.DetailBytesMax/2), Lifecycle: session.Failed, Number: 1}
+	want := session.Ended{Code: long("c", session.CodeBytesMax), Detail: sentence.Own(strings.Repeat("é", session.DetailBytesMax/2)), Lifecycle: session.Failed, Number: 1}
 	if *w.state.Last != want {
 		t.Errorf("the run ended %+v, want %+v", *w.state.Last, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -180,7 +181,7 @@ func (s *State) budgetSpent(what Held, inputBytes int64) bool {
 		return false
 	}
 	if s.Run.Config.Budget.OnBreach == BreachFail {
-		s.endRun(Ended{Lifecycle: Failed, Code: CodeBudget, Detail: "the budget of " + spent.budget + " is spent: " + spent.String()}, nil)
+		s.endRun(Ended{Lifecycle: Failed, Code: CodeBudget, Detail: sentence.Say(sentence.BudgetSpent, spent.budget, number(spent.used), number(spent.estimate), number(spent.most))}, nil)
 		return true
 	}
 	notify(s, NoticeBudgetExceeded, BudgetExceeded{
@@ -192,8 +193,9 @@ func (s *State) budgetSpent(what Held, inputBytes int64) bool {
 }
 
 // String reports how much of a budget is used and needed.
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
 func (l limit) String() string {
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return number(l.used) + " used, about " + number(l.estimate) + " for the next input, of " + number(l.most)
 }
 

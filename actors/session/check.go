@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -121,8 +122,8 @@ func (s *State) checkItems() error {
 			return fmt.Errorf("item %d is of event %d, the latest is %d", i, it.Seq, s.Seq)
 		case it.Role == RoleTool && it.Call != call, it.Role != RoleTool && it.Call != 0:
 			return fmt.Errorf("item %d is of call %d, it follows %d results", i, it.Call, call)
-		case it.Edit > s.Seq || len(it.Code) > CodeBytesMax || len(it.Detail) > DetailBytesMax:
-			return fmt.Errorf("item %d is of edit %d, with a code of %d and a detail of %d bytes", i, it.Edit, len(it.Code), len(it.Detail))
+		case it.Edit > s.Seq || len(it.Code) > CodeBytesMax || it.Detail.Check() != nil:
+			return fmt.Errorf("item %d is of edit %d, with a code of %d bytes and the detail %q: %w", i, it.Edit, len(it.Code), string(it.Detail), it.Detail.Check())
 		}
 		switch it.Role {
 		case RoleAssistant:
@@ -153,8 +154,8 @@ func (s *State) checkRuns() error {
 		switch {
 		case !end.Lifecycle.isEnd(), end.Number == 0 || end.Number > s.Runs:
 			return fmt.Errorf("run %d of %d ended %q", end.Number, s.Runs, end.Lifecycle)
-		case len(end.Code) > CodeBytesMax || len(end.Detail) > DetailBytesMax:
-			return fmt.Errorf("run %d ended with a code of %d and a detail of %d bytes", end.Number, len(end.Code), len(end.Detail))
+		case len(end.Code) > CodeBytesMax || end.Detail.Check() != nil:
+			return fmt.Errorf("run %d ended with a code of %d bytes and the detail %q: %w", end.Number, len(end.Code), string(end.Detail), end.Detail.Check())
 		}
 	}
 	if s.Run == nil {
@@ -309,7 +310,7 @@ func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 		return fmt.Errorf("%d steers wait, its answer is that of event %d", len(r.Steers), r.Answer)
 	}
 	if len(r.Finish) > NameBytesMax || queued && r.Finish != "" {
-		return fmt.Errorf("its answer ended by %q", clip(r.Finish, CodeBytesMax))
+		return fmt.Errorf("its answer ended by %q", sentence.Clip(r.Finish, CodeBytesMax))
 	}
 	for _, steer := range r.Steers {
 		if steer.Seq == 0 || steer.Seq > seq || !isInput(steer.Bytes) {
@@ -448,7 +449,7 @@ func (s *State) checkCall(c *Call, group int) error {
 	if _, known := s.turnRegistry.Lookup(c.ToolID); !c.done() && (!known || c.Arguments == "") {
 		return fmt.Errorf("it is of tool %q, with arguments of %d bytes", c.ToolID, len(c.Arguments))
 	}
-	if len(c.ToolName) > NameBytesMax || len(c.ProviderCallID) > ByBytesMax || len(c.Code) > CodeBytesMax || len(c.Detail) > DetailBytesMax {
+	if len(c.ToolName) > NameBytesMax || len(c.ProviderCallID) > ByBytesMax || len(c.Code) > CodeBytesMax || c.Detail.Check() != nil {
 		return fmt.Errorf("a text of it is too long")
 	}
 	return nil
@@ -491,7 +492,7 @@ func (s *State) checkStep() error {
 	if step == nil {
 		return nil
 	}
-	if len(step.Code) > CodeBytesMax || len(step.Detail) > DetailBytesMax || len(step.Failed) > planner.StepRulesMax ||
+	if len(step.Code) > CodeBytesMax || step.Detail.Check() != nil || len(step.Failed) > planner.StepRulesMax ||
 		len(step.Last) > CallsMax || len(step.Calls) > CallsMax || len(step.Facts) > FactsMax {
 		return fmt.Errorf("its step keeps too much")
 	}

@@ -216,7 +216,7 @@ func TestCancelAtEveryEvent(t *testing.T) {
 		if m.state.Run != nil || m.state.Last.Lifecycle != session.Cancelled {
 			m.t.Errorf("event %d: the run is %v", m.seq, m.state.Last)
 		}
-		m.checkResults(stood, map[session.CallStatus]string{session.CallOpen: "may have taken effect", session.CallWaiting: "before the call was asked"})
+		m.checkResults(stood, map[session.CallStatus]string{session.CallOpen: "may have taken effect", session.CallWaiting: "before the call was started"})
 		m.checkAfter()
 	})
 }
@@ -249,7 +249,7 @@ func TestInterruptAtEveryEvent(t *testing.T) {
 		if m.state.Run != nil || m.state.Last.Lifecycle != session.Interrupted {
 			m.t.Fatalf("event %d: the run goes on, or was %v", m.seq, m.state.Last)
 		}
-		m.checkResults(stood, map[session.CallStatus]string{session.CallWaiting: "before the call was asked"})
+		m.checkResults(stood, map[session.CallStatus]string{session.CallWaiting: "before the call was started"})
 		m.checkAfter()
 	})
 }
@@ -290,7 +290,7 @@ func (m *moment) checkResults(stood []session.CallStatus, details map[session.Ca
 	items := m.state.Items[len(m.state.Items)-len(stood):]
 	for i, status := range stood {
 		it, detail := items[i], details[status]
-		if it.Role != session.RoleTool || it.Call != i || (it.Code == session.CodeCancelled) != (detail != "") || !strings.Contains(it.Detail, detail) {
+		if it.Role != session.RoleTool || it.Call != i || (it.Code == session.CodeCancelled) != (detail != "") || !strings.Contains(it.Detail.String(), detail) {
 			m.t.Errorf("event %d: call %d was %s, its result is %+v", m.seq, i, status, it)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -93,17 +94,17 @@ const (
 // what it tells the model of a faulty answer (role user), Seq is the event that
 // caused it, and Code and Detail are the text.
 type Item struct {
-	Call   int    `msgpack:"call,omitempty"` // role tool: the call's position in its batch
-	Code   string `msgpack:"code,omitempty"`
-	Detail string `msgpack:"detail,omitempty"`
-	Edit   uint64 `msgpack:"edit,omitempty"` // role tool: the ApprovalDecided that changed the arguments
-	Role   Role   `msgpack:"role"`
-	Seq    uint64 `msgpack:"seq"`
+	Call   int           `msgpack:"call,omitempty"` // role tool: the call's position in its batch
+	Code   string        `msgpack:"code,omitempty"`
+	Detail sentence.Text `msgpack:"detail,omitempty"`
+	Edit   uint64        `msgpack:"edit,omitempty"` // role tool: the ApprovalDecided that changed the arguments
+	Role   Role          `msgpack:"role"`
+	Seq    uint64        `msgpack:"seq"`
 }
 
 // encodedBytesMax is an upper bound of an item's encoded size, without encoding it.
 func (it Item) encodedBytesMax() int {
-	n := itemFixedBytesMax + len(it.Code) + len(it.Detail)
+	n := itemFixedBytesMax + len(it.Code) + max(len(it.Detail), len(it.Detail.String()))
 	if it.Edit != 0 {
 		n += itemEditBytesMax
 	}
@@ -568,7 +569,7 @@ func ListItems(items ...Item) ItemList {
 		list.Seqs[i] = int64(it.Seq - before)
 		before = it.Seq
 		if it.Code != "" || it.Detail != "" || it.Edit != 0 {
-			list.Extra = append(list.Extra, ItemExtra{Code: it.Code, Detail: it.Detail, Edit: it.Edit, Item: i})
+			list.Extra = append(list.Extra, ItemExtra{Code: it.Code, Detail: it.Detail.String(), Edit: it.Edit, Item: i})
 		}
 	}
 	list.Roles = roles.String()
@@ -602,7 +603,7 @@ func (l ItemList) Items() ([]Item, error) {
 		case RoleUser:
 		}
 		if len(extra) > 0 && extra[0].Item == i {
-			it.Code, it.Detail, it.Edit = extra[0].Code, extra[0].Detail, extra[0].Edit
+			it.Code, it.Detail, it.Edit = extra[0].Code, sentence.Own(extra[0].Detail), extra[0].Edit
 			extra = extra[1:]
 		}
 	}

@@ -2,10 +2,13 @@ package session
 
 import (
 	"encoding/binary"
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 )
@@ -382,7 +385,7 @@ func open(e Event) (Envelope, *refusal) {
 	if err != nil {
 		return Envelope{}, refuse(RejectUndecodable, err.Error())
 	}
-	env.Type = clip(env.Type, IDBytesMax)
+	env.Type = sentence.Clip(env.Type, IDBytesMax)
 	of := eventTypeOf(env.Type)
 	switch {
 	case env.V != 0 && env.V != Version:
@@ -433,12 +436,30 @@ func decodeBody(data codec.Raw, b any) *refusal {
 		data = emptyObject()
 	}
 	if err := codec.Decode(data, b); err != nil {
-		return refuse(RejectInvalidData, "data: "+err.Error())
+		bad := refuse(RejectInvalidData, "data: "+err.Error())
+		bad.at = placeOf(err)
+		return bad
 	}
 	if of, ok := b.(interface{ limits() *refusal }); ok {
 		return of.limits()
 	}
 	return nil
+}
+
+// placeOf returns the field at which a decoder failed, as far as it is known.
+func placeOf(err error) string {
+	at := (*codec.Error)(nil)
+	if !errors.As(err, &at) {
+		return ""
+	}
+	place := at.Path
+	if at.Field != "" {
+		place = strings.TrimPrefix(place+"."+at.Field, ".")
+	}
+	if quote := quoted(place); len(quote) > len(place)+len(`""`) { // it is no plain name
+		return quote
+	}
+	return place
 }
 
 // fieldOf returns one field of an object. It shares the object's memory.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -62,58 +63,63 @@ func (e *enabling) target() string {
 // enableFault returns why a call of extensions_enable can't begin now: it is
 // refused, or the pack is already applied. It is checked when the batch is planned,
 // and again when the call is opened.
-func (s *State) enableFault(arguments string) (status CallStatus, code, detail string) {
+func (s *State) enableFault(arguments string) (status CallStatus, code string, detail sentence.Text) {
 	e := s.readEnable(arguments)
-	refused := func(detail string) (CallStatus, string, string) { return CallFailed, spaces.CodePackRefused, detail }
+	refused := func(n sentence.Number, args ...string) (CallStatus, string, sentence.Text) {
+		return CallFailed, spaces.CodePackRefused, sentence.Say(n, args...)
+	}
 	if e.grant == nil {
-		return refused(e.noGrant())
+		return CallFailed, spaces.CodePackRefused, e.noGrant()
 	}
 	_, wildcard := strings.CutSuffix(e.grant.Space, "*")
 	x := s.spaces()
 	st := x.Stack()
 	was := st.Find(e.Extension)
+	named := e.Source != "" && e.Source != SourceCurated
+	sources := strings.Join(e.grant.ReaderSources(), " or ")
 	switch {
-	case (e.Source == "" || e.Source == SourceCurated) && wildcard:
-		return refused("source: the grant is not about this pack alone: say its source, " + strings.Join(e.grant.ReaderSources(), " or "))
-	case e.Source != "" && e.Source != SourceCurated && !wildcard:
-		return refused("source: the grant names " + quoted(e.Extension) + " and decides over its source: leave source out")
-	case e.Source != "" && e.Source != SourceCurated && !slices.Contains(e.grant.ReaderSources(), e.Source):
-		return refused("source: the grant is for " + strings.Join(e.grant.ReaderSources(), " or ") + ", not " + quoted(e.Source))
+	case !named && wildcard:
+		return refused(sentence.SourceNeeded, sources)
+	case named && !wildcard:
+		return refused(sentence.SourceDecided, quoted(e.Extension))
+	case named && !slices.Contains(e.grant.ReaderSources(), e.Source):
+		return refused(sentence.SourceNotGranted, sources, quoted(e.Source))
 	case len(e.Options) > 0:
-		return refused("options: packs take none: leave them out")
+		return refused(sentence.OptionsRefused)
 	case e.Identifier != "" && e.Identifier != e.Extension && e.version == "":
-		return refused("identifier: is " + quoted(e.Extension) + " or " + quoted(e.Extension+"@1.4") + ", not " + quoted(e.Identifier))
+		return refused(sentence.IdentifierUnknown, quoted(e.Extension), quoted(e.Extension+"@1.4"), quoted(e.Identifier))
 	case len(e.version) > space.VersionBytesMax:
-		return refused("identifier: a version has at most " + strconv.Itoa(space.VersionBytesMax) + " bytes")
+		return refused(sentence.VersionTooLong, strconv.Itoa(space.VersionBytesMax))
 	case e.version != "" && !e.grant.Covers(e.version):
-		return refused("identifier: the grant is for version " + e.grant.Version + ", not " + quoted(e.version))
+		return refused(sentence.VersionNotGranted, e.grant.Version, quoted(e.version))
 	case was != nil && was.Kind == space.Pack:
-		return CallSucceeded, CodeAlreadyLoaded, s.alreadyLoaded(e, was)
+		return CallSucceeded, CodeAlreadyLoaded, sentence.Own(s.alreadyLoaded(e, was))
 	case x.OpenSyncOf(e.Extension) >= 0:
-		return refused("a sync of the pack is open: try again when it has ended")
+		return refused(sentence.SyncIsOpen)
 	case len(x.Known(e.Extension)) > 0:
-		return refused("a version of the pack is staged or pending: an operator decides over it, or it counts from the next step")
+		return refused(sentence.PackIsWaiting)
 	case st.Packs() >= spaces.PacksMax:
-		return refused(strconv.Itoa(spaces.PacksMax) + " packs are applied: an operator can detach one")
+		return refused(sentence.PacksMax, strconv.Itoa(spaces.PacksMax))
 	}
-	if bad := x.RoomFault(e.Extension, e.DryRun, false); bad != nil {
-		return refused(bad.Detail)
+	if x.RoomFault(e.Extension, e.DryRun, false) != nil {
+		return refused(sentence.NoRoom)
 	}
 	return "", "", ""
 }
 
 // noGrant says why no grant lets a model enable the pack.
-func (e *enabling) noGrant() string {
+func (e *enabling) noGrant() sentence.Text {
 	if name, version, ok := strings.Cut(e.Extension, "@"); ok {
-		return "extension: is " + quoted(name) + ": version " + quoted(version) + " belongs to identifier, as in " + quoted(e.Extension)
+		return sentence.Say(sentence.PackVersionGoesElsewhere, quoted(name), quoted(version), quoted(e.Extension))
 	}
-	switch {
+	switch name := quoted(e.Extension); {
 	case e.about == nil:
-		return "no grant is about " + quoted(e.Extension) + ": extensions_list tells what there is"
+		return sentence.Say(sentence.PackNotGranted, name)
 	case e.about.KindOf() != space.Pack:
-		return "extension: " + quoted(e.Extension) + " is a workspace, and models enable packs: extensions_list tells what there is"
+		return sentence.Say(sentence.PackIsWorkspace, name)
+	default:
+		return sentence.Say(sentence.PackForOperators, name)
 	}
-	return "the grant lets operators alone enable " + quoted(e.Extension) + ": extensions_list tells what there is"
 }
 
 // SourceCurated is a model's name for the packs that grants name.
@@ -211,7 +217,7 @@ func (s *State) callOfSync(o *spaces.Sync) int {
 
 // endEnable gives the call that waits for a sync its result, if there is one.
 // Without a code the result is in the event being folded.
-func (s *State) endEnable(o *spaces.Sync, status CallStatus, code, detail string, output *Content) {
+func (s *State) endEnable(o *spaces.Sync, status CallStatus, code string, detail sentence.Text, output *Content) {
 	i := s.callOfSync(o)
 	if i < 0 {
 		return

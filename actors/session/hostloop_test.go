@@ -400,10 +400,10 @@ func TestHostLoopDeadline(t *testing.T) {
 	}
 	w.wants("", "host_loop")
 	calls := w.state.Turn.Batch.Calls
-	if c := calls[0]; c.Status != session.CallFailed || c.Code != session.CodeDeadlineExceeded || c.Detail != "no settlement from host loop ide by its deadline" {
+	if c := calls[0]; c.Status != session.CallFailed || c.Code != session.CodeDeadlineExceeded || c.Detail.String() != "host loop ide did not answer by the deadline" {
 		t.Errorf("a call that may run twice: %+v", c)
 	}
-	if c := calls[1]; c.Status != session.CallUnknown || c.Code != session.CodeOutcomeUnknown || !strings.Contains(c.Detail, "may have taken effect") {
+	if c := calls[1]; c.Status != session.CallUnknown || c.Code != session.CodeOutcomeUnknown || !strings.Contains(c.Detail.String(), "may have taken effect") {
 		t.Errorf("a call that may not: %+v", c)
 	}
 	if calls[2].Status != session.CallSucceeded || calls[3].Status != session.CallOpen {

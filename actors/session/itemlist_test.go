@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 )
@@ -41,7 +42,7 @@ func TestItemListGivesItsItemsBack(t *testing.T) {
 				call++
 			}
 			if rapid.Bool().Draw(t, "extra") {
-				it.Code, it.Detail = rapid.String().Draw(t, "code"), rapid.String().Draw(t, "detail")
+				it.Code, it.Detail = rapid.String().Draw(t, "code"), sentence.Own(rapid.StringMatching(`[a-zé ]{0,40}`).Draw(t, "detail"))
 				it.Edit = rapid.Uint64().Draw(t, "edit")
 			}
 			items = append(items, it)

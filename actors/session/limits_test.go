@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -202,11 +203,13 @@ func TestItemBytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		it := Item{
-			Call:   rapid.IntRange(0, CallsSeenMax).Draw(rt, "call"),
-			Code:   strings.Repeat("c", rapid.IntRange(0, CodeBytesMax).Draw(rt, "code")),
-			Detail: strings.Repeat("d", rapid.IntRange(0, DetailBytesMax).Draw(rt, "detail")),
-			Role:   rapid.SampledFrom([]Role{RoleUser, RoleAssistant, RoleTool}).Draw(rt, "role"),
-			Seq:    rapid.Uint64().Draw(rt, "seq"),
+			Call: rapid.IntRange(0, CallsSeenMax).Draw(rt, "call"),
+			Code: strings.Repeat("c", rapid.IntRange(0, CodeBytesMax).Draw(rt, "code")),
+			Detail: rapid.SampledFrom([]sentence.Text{
+				sentence.Own(strings.Repeat("d", rapid.IntRange(0, DetailBytesMax).Draw(rt, "detail"))), sentence.Say(sentence.RunDeadline), sentence.Say(sentence.DeniedBecause, strings.Repeat("r", DetailBytesMax)),
+			}).Draw(rt, "text"),
+			Role: rapid.SampledFrom([]Role{RoleUser, RoleAssistant, RoleTool}).Draw(rt, "role"),
+			Seq:  rapid.Uint64().Draw(rt, "seq"),
 		}
 		b, err := codec.Marshal(it)
 		if err != nil {
@@ -283,12 +286,12 @@ func TestClip(t *testing.T) {
 		{"", "", 0}, {"abc", "abc", 3}, {"abc", "ab", 2}, {"abc", "", 0},
 		{"aé", "a", 2}, {"aé", "aé", 3}, {"€", "", 2}, {"\U0001f600", "", 3}, {"\U0001f600x", "\U0001f600", 4},
 	} {
-		if got := clip(c.text, c.n); got != c.want {
-			t.Errorf("clip(%q, %d) is %q, want %q", c.text, c.n, got, c.want)
+		if got := sentence.Clip(c.text, c.n); got != c.want {
+			t.Errorf("sentence.Clip(%q, %d) is %q, want %q", c.text, c.n, got, c.want)
 		}
 	}
 	large := strings.Repeat("x", 1<<20)
-	if cut := clip(large, 16); unsafe.StringData(cut) == unsafe.StringData(large) {
+	if cut := sentence.Clip(large, 16); unsafe.StringData(cut) == unsafe.StringData(large) {
 		t.Error("16 bytes keep a megabyte alive")
 	}
 }

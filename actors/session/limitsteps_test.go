@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -76,7 +77,7 @@ func TestStepBytes(t *testing.T) {
 			Tools: slices.Repeat([]StepTool{{ToolID: text(planner.ToolIDBytesMax), ToolName: text(planner.NameBytesMax)}}, planner.ToolsMax),
 		}), stepBytesMax},
 		{"a turn's step", size(t, TurnStep{
-			At: math.MaxInt64, Calls: slices.Repeat([]planner.LastCall{last}, CallsMax), Tools: tools, Code: text(CodeBytesMax), Deadline: math.MaxInt64, Detail: text(DetailBytesMax), Facts: facts,
+			At: math.MaxInt64, Calls: slices.Repeat([]planner.LastCall{last}, CallsMax), Tools: tools, Code: text(CodeBytesMax), Deadline: math.MaxInt64, Detail: sentence.Own(text(DetailBytesMax)), Facts: facts,
 			Failed: slices.Repeat([]planner.RuleFailure{{Code: planner.WhenTooCostly, Rule: planner.StepRulesMax}}, planner.StepRulesMax),
 			From:   StepFromProfile, Last: slices.Repeat([]string{text(NameBytesMax)}, CallsMax), Open: true, Prepared: &prepared, Profile: text(NameBytesMax),
 			Rule: planner.StepRulesMax, RunMS: math.MaxInt64,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 )
 
@@ -414,11 +415,11 @@ func (s *State) callSettled(i int, b *ToolCallSettled) {
 	}
 	t := s.Turn
 	c := &t.Batch.Calls[i]
-	d := CallSettled{Effect: callName(t.Run, t.Number, i), ToolName: c.ToolName, Status: c.Status, Code: c.Code, Detail: c.Detail}
+	d := CallSettled{Effect: callName(t.Run, t.Number, i), ToolName: c.ToolName, Status: c.Status, Code: c.Code, Detail: c.Detail.String()}
 	if b != nil {
 		d.DurationMS = max(0, b.DurationMS)
 		if b.Error != nil {
-			d.Code, d.Detail = b.Error.Code, clip(b.Error.Detail, DetailBytesMax)
+			d.Code, d.Detail = b.Error.Code, sentence.Clip(b.Error.Detail, DetailBytesMax)
 		}
 		d.Output, d.OutputBytes = b.Output.beginning(ProgressOutputMax)
 	}

@@ -161,7 +161,7 @@ func (c *conversation) message(l logged, it session.Item, w *words) (message, er
 	case session.RoleUser:
 		c.asked = &words{}
 		if it.Code != "" { // what the session tells the model of its answer
-			return message{role: session.RoleUser, text: it.Code + ": " + it.Detail}, nil
+			return message{role: session.RoleUser, text: it.Code + ": " + it.Detail.String()}, nil
 		}
 		return userMessage(w)
 	case session.RoleAssistant:
@@ -204,7 +204,7 @@ func (l logged) toolMessage(it session.Item, w, asked *words) (message, error) {
 	}
 	m := message{role: session.RoleTool, call: asked.batch + "c" + strconv.Itoa(it.Call), name: asked.calls[it.Call].ToolName}
 	if it.Code != "" {
-		m.text, m.failed = "error: "+it.Code+": "+it.Detail, true
+		m.text, m.failed = "error: "+it.Code+": "+it.Detail.String(), true
 	} else {
 		found := false
 		for i := range w.results {

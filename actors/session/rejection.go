@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 )
 
@@ -75,15 +76,35 @@ const (
 type refusal struct {
 	code   Rejection
 	detail string
+	at     string // the field, if the detail does not begin with it
 }
 
 // refuse returns a refusal; detail is cut to DetailBytesMax.
 func refuse(code Rejection, detail string) *refusal {
-	return &refusal{code: code, detail: clip(detail, DetailBytesMax)}
+	return &refusal{code: code, detail: sentence.Clip(detail, DetailBytesMax)}
 }
 
 // in returns the refusal of a value in which a part is refused: outer is its name.
 func (r *refusal) in(outer string) *refusal { return refuse(r.code, outer+"."+r.detail) }
+
+// place returns the field that is refused; "" if the refusal names none.
+func (r *refusal) place() string {
+	if r.at != "" {
+		return r.at
+	}
+	if place, _, found := strings.Cut(r.detail, ": "); found && !strings.Contains(place, " ") {
+		return place
+	}
+	return ""
+}
+
+// unusable returns what is stored of a settlement that is refused: code and place.
+func (r *refusal) unusable() sentence.Text {
+	if place := r.place(); place != "" {
+		return sentence.Say(sentence.UnusableAt, string(r.code), place)
+	}
+	return sentence.Say(sentence.Unusable, string(r.code))
+}
 
 // The refusals of values that a tag lim does not allow; see limits_gen.go.
 
@@ -125,18 +146,6 @@ func isOneOf(text string, values ...string) bool { return slices.Contains(values
 
 func itemOf(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
-// clip cuts text to at most n bytes without splitting a character. Cut text is
-// copied, so that a state does not keep all of a large text alive.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && text[n]&0xC0 == 0x80 {
-		n--
-	}
-	return strings.Clone(text[:n])
-}
-
 // quoted quotes a foreign text, cut and in ASCII: which other characters count as
 // printable changes between Go releases, and a detail may enter the state.
-func quoted(text string) string { return strconv.QuoteToASCII(clip(text, NameBytesMax)) }
+func quoted(text string) string { return strconv.QuoteToASCII(sentence.Clip(text, NameBytesMax)) }

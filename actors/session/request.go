@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 )
 
@@ -257,7 +258,7 @@ func (s *State) appendItem(it Item, shownBytes int64) {
 	}
 	s.Items = append(s.Items, it)
 	s.ItemBytes += int32(it.encodedBytesMax())
-	s.addToWindow(shownBytes + int64(len(it.Code)+len(it.Detail)))
+	s.addToWindow(shownBytes + int64(len(it.Code)+len(it.Detail.String())))
 }
 
 // clipMax is the number of items up to which an idle session's transcript is
@@ -386,7 +387,6 @@ func (s *State) transcriptFull() bool {
 func (s *State) endRun(end Ended, answer *GenerationSettled) {
 	run := s.Run
 	end.Number = run.Number
-	end.Detail = clip(end.Detail, DetailBytesMax)
 	end.OverBudget = s.overBudget()
 	end.FinishReason = run.Finish
 	if answer != nil {
@@ -419,7 +419,7 @@ func (s *State) notifyFinished(run *Run, end *Ended, answer *GenerationSettled) 
 		return
 	}
 	d := RunFinished{
-		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, FinishReason: end.FinishReason, OutputSeq: run.Answer,
+		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail.String(), FinishReason: end.FinishReason, OutputSeq: run.Answer,
 		Usage: run.Usage, Cost: run.Cost, OverBudget: end.OverBudget,
 	}
 	var output *Content
@@ -491,7 +491,7 @@ func (s *State) runCancelRequested(b *RunControl) *refusal {
 	if bad != nil {
 		return bad
 	}
-	end := Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: b.Reason}
+	end := Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: sentence.Own(b.Reason)}
 	if at == active {
 		s.stopRun(end)
 		return nil
@@ -499,7 +499,7 @@ func (s *State) runCancelRequested(b *RunControl) *refusal {
 	run := s.Queue[at]
 	s.Queue = slices.Delete(s.Queue, at, at+1)
 	notify(s, NoticeRunFinished, RunFinished{
-		Run: run.Number, Lifecycle: Cancelled, Code: end.Code, Detail: end.Detail, Untaken: seqsOf(run.Steers),
+		Run: run.Number, Lifecycle: Cancelled, Code: end.Code, Detail: end.Detail.String(), Untaken: seqsOf(run.Steers),
 	})
 	return nil
 }
@@ -536,7 +536,7 @@ func (s *State) interrupt() {
 	if t.Batch != nil && t.isOpen() {
 		for i := range t.Batch.Calls {
 			if c := &t.Batch.Calls[i]; c.Status == CallWaiting || c.Status == CallAwaiting {
-				s.endCall(i, CallCancelled, CodeCancelled, detailNotOpened)
+				s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.NotOpened))
 			}
 		}
 		s.closeGroup()
@@ -551,13 +551,6 @@ func (s *State) endInterrupted() { s.endRun(Ended{Lifecycle: Interrupted, Code: 
 
 // turnIsRuns reports whether the latest turn is the active run's.
 func (s *State) turnIsRuns() bool { return s.Turn != nil && s.Run != nil && s.Turn.Run == s.Run.Number }
-
-// What the model is told of calls that a cancel or an interrupt ended.
-const (
-	detailNotOpened  = "the run was stopped before the call was asked"
-	detailInProgress = "the run was stopped while the call was in progress; it may have taken effect"
-	detailUndecided  = "the run was stopped before anybody decided over the call"
-)
 
 // stopRun ends the active run at once: open effects are withdrawn, every call gets
 // a result, and the model is not called again.
@@ -588,16 +581,16 @@ func (s *State) stopCalls() {
 		c := &t.Batch.Calls[i]
 		switch c.Status {
 		case CallWaiting:
-			s.endCall(i, CallCancelled, CodeCancelled, detailNotOpened)
+			s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.NotOpened))
 		case CallAwaiting:
-			s.endCall(i, CallCancelled, CodeCancelled, detailUndecided)
+			s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.Undecided))
 		case CallOpen:
 			if c.Sync > 0 {
-				s.endSyncOf(c, CodeCancelled, "the run whose call asked for it was stopped")
+				s.endSyncOf(c, CodeCancelled, sentence.Say(sentence.CallersRunStopped))
 			} else if !s.isHostLoop(c) {
 				s.withdraw(t.call(i))
 			}
-			s.endCall(i, CallCancelled, CodeCancelled, detailInProgress)
+			s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.InProgress))
 		}
 	}
 	t.Batch.Group = len(t.Batch.Plan.Groups)
@@ -709,7 +702,7 @@ func (s *State) runEnded(typ string, b *RunEnded) *refusal {
 	if run.Lifecycle != WaitingInput {
 		return illegal(typ, run.Lifecycle)
 	}
-	end := Ended{Lifecycle: Completed, Code: b.Code, Detail: b.Detail}
+	end := Ended{Lifecycle: Completed, Code: b.Code, Detail: sentence.Own(b.Detail)}
 	if typ == TypeRunFailed {
 		end.Lifecycle = Failed
 		if end.Code == "" {
@@ -727,12 +720,13 @@ func (s *State) sessionClosed(*SessionClosed) *refusal {
 	s.Queue = nil
 	x := s.spaces()
 	x.Close()
+	closed := sentence.Say(sentence.SessionClosed)
 	if s.Run != nil {
-		s.stopRun(Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed"})
+		s.stopRun(Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: closed})
 	}
 	for i := range queue {
 		notify(s, NoticeRunFinished, RunFinished{
-			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed", Untaken: seqsOf(queue[i].Steers),
+			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: closed.String(), Untaken: seqsOf(queue[i].Steers),
 		})
 	}
 	return nil

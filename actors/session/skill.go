@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -95,7 +96,7 @@ func (s *State) skillFault(toolID, arguments string, loading *[]string) planner.
 		return planner.Rejection{}
 	}
 	refused := func(code planner.Code, detail string) planner.Rejection {
-		return planner.Rejection{Code: code, Detail: clip(detail, DetailBytesMax)}
+		return planner.Rejection{Code: code, Detail: sentence.Clip(detail, DetailBytesMax)}
 	}
 	name, st := skillNamed(arguments), s.turnStack()
 	of, skill := st.Skill(name)

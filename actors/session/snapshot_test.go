@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -99,7 +100,7 @@ func TestRestoreRefusesWhatNoFoldLeaves(t *testing.T) {
 		"an open call without deadline":  func(r *session.Record) { r.Turn.Batch.Calls[1].RunMS = 0 },
 		"a result with arguments":        func(r *session.Record) { r.Turn.Batch.Calls[0].Arguments = "{}" },
 		"a result of no event":           func(r *session.Record) { r.Turn.Batch.Calls[0].Seq = 0 },
-		"a long detail":                  func(r *session.Record) { r.Turn.Batch.Calls[3].Detail = strings.Repeat("x", 257) },
+		"a long detail":                  func(r *session.Record) { r.Turn.Batch.Calls[3].Detail = sentence.Text(strings.Repeat("x", 257)) },
 		"an offer of no tool":            func(r *session.Record) { r.Turn.Toolset.Offers = []planner.Offer{offer(500, 0)} },
 		"an offer of no descriptor":      func(r *session.Record) { r.Turn.Toolset.Offers = []planner.Offer{offer(0, 3)} },
 		"verdicts of other tools":        func(r *session.Record) { r.Turn.Toolset.Verdicts = r.Turn.Toolset.Verdicts[1:] },
@@ -135,7 +136,7 @@ func TestRestoreRefusesWhatNoFoldLeaves(t *testing.T) {
 		"an item of the future":          func(r *session.Record) { r.Items[0].Seq = 1 << 40 },
 		"a run that ended without a way": func(r *session.Record) { r.Last = &session.Ended{Number: 1} },
 		"a run that ended too long": func(r *session.Record) {
-			r.Last = &session.Ended{Number: 1, Lifecycle: session.Failed, Detail: long("d", 257)}
+			r.Last = &session.Ended{Number: 1, Lifecycle: session.Failed, Detail: sentence.Text(long("d", 257))}
 		},
 		"a run that ended and was not":  func(r *session.Record) { r.Last = &session.Ended{Number: 9, Lifecycle: session.Failed} },
 		"no session":                    func(r *session.Record) { r.Session = "" },

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -365,10 +366,10 @@ func (syncs) settleOverdue(s *State) {
 }
 
 // noSettlement is the detail for an effect that no bridge of its target settled.
-func noSettlement(from string) string { return "no settlement from " + from + " by its deadline" }
+func noSettlement(from string) sentence.Text { return sentence.Say(sentence.NoSettlement, from) }
 
 // endSyncOf withdraws a call's sync, if that is open.
-func (s *State) endSyncOf(c *Call, code, detail string) {
+func (s *State) endSyncOf(c *Call, code string, detail sentence.Text) {
 	x := s.spaces()
 	x.WithdrawOf(c.Sync, code, detail)
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -149,12 +150,12 @@ const (
 
 // Ended is what is stored of the last ended run.
 type Ended struct {
-	Code         string      `msgpack:"code,omitempty"`
-	Detail       string      `msgpack:"detail,omitempty"`
-	FinishReason string      `msgpack:"finish_reason,omitempty"` // of the answer that ended it, or with which it waited for input, unless that is FinishStop
-	Lifecycle    Lifecycle   `msgpack:"lifecycle"`
-	Number       uint32      `msgpack:"number"`
-	OverBudget   *OverBudget `msgpack:"over_budget,omitempty"`
+	Code         string        `msgpack:"code,omitempty"`
+	Detail       sentence.Text `msgpack:"detail,omitempty"`
+	FinishReason string        `msgpack:"finish_reason,omitempty"` // of the answer that ended it, or with which it waited for input, unless that is FinishStop
+	Lifecycle    Lifecycle     `msgpack:"lifecycle"`
+	Number       uint32        `msgpack:"number"`
+	OverBudget   *OverBudget   `msgpack:"over_budget,omitempty"`
 }
 
 // Submission is a remembered submission and the SHA-256 of its content.
@@ -229,25 +230,25 @@ const (
 // Call is one call of a batch. Its index identifies it; the provider's id is only
 // data.
 type Call struct {
-	Approval       *Approval    `msgpack:"approval,omitempty"`  // while it waits for a person
-	Arguments      string       `msgpack:"arguments,omitempty"` // until it has a result; then what the next step may read, until that begins
-	At             int64        `msgpack:"at,omitempty"`        // the session's clock at the opening
-	Code           string       `msgpack:"code,omitempty"`      // of a result that the session made
-	Cut            bool         `msgpack:"cut,omitempty"`       // Arguments are cut, or in a blob
-	Deadline       int64        `msgpack:"deadline,omitempty"`  // Unix ms, once it is open
-	Detail         string       `msgpack:"detail,omitempty"`
-	Edit           uint64       `msgpack:"edit,omitempty"` // of the ApprovalDecided that changed the arguments
-	Host           *HostSession `msgpack:"host,omitempty"` // at the opening
-	Pack           *ReadPack    `msgpack:"pack,omitempty"` // of extensions_enable: what a person decides over, until it has a result
-	ProviderCallID string       `msgpack:"provider_call_id,omitempty"`
-	Result         codec.Hash   `msgpack:"result"` // hash of its status and output; zero: none, or the session made the result
-	RunMS          int64        `msgpack:"run_ms,omitempty"`
-	Seq            uint64       `msgpack:"seq,omitempty"` // of the event with its result
-	Settled        codec.Hash   `msgpack:"settled"`       // hash of its settlement
-	Status         CallStatus   `msgpack:"status"`
-	Sync           uint32       `msgpack:"sync,omitempty"`    // the sync that reads for it, or runs it: extensions_enable
-	ToolID         string       `msgpack:"tool_id,omitempty"` // empty: not in the registry
-	ToolName       string       `msgpack:"tool_name"`
+	Approval       *Approval     `msgpack:"approval,omitempty"`  // while it waits for a person
+	Arguments      string        `msgpack:"arguments,omitempty"` // until it has a result; then what the next step may read, until that begins
+	At             int64         `msgpack:"at,omitempty"`        // the session's clock at the opening
+	Code           string        `msgpack:"code,omitempty"`      // of a result that the session made
+	Cut            bool          `msgpack:"cut,omitempty"`       // Arguments are cut, or in a blob
+	Deadline       int64         `msgpack:"deadline,omitempty"`  // Unix ms, once it is open
+	Detail         sentence.Text `msgpack:"detail,omitempty"`
+	Edit           uint64        `msgpack:"edit,omitempty"` // of the ApprovalDecided that changed the arguments
+	Host           *HostSession  `msgpack:"host,omitempty"` // at the opening
+	Pack           *ReadPack     `msgpack:"pack,omitempty"` // of extensions_enable: what a person decides over, until it has a result
+	ProviderCallID string        `msgpack:"provider_call_id,omitempty"`
+	Result         codec.Hash    `msgpack:"result"` // hash of its status and output; zero: none, or the session made the result
+	RunMS          int64         `msgpack:"run_ms,omitempty"`
+	Seq            uint64        `msgpack:"seq,omitempty"` // of the event with its result
+	Settled        codec.Hash    `msgpack:"settled"`       // hash of its settlement
+	Status         CallStatus    `msgpack:"status"`
+	Sync           uint32        `msgpack:"sync,omitempty"`    // the sync that reads for it, or runs it: extensions_enable
+	ToolID         string        `msgpack:"tool_id,omitempty"` // empty: not in the registry
+	ToolName       string        `msgpack:"tool_name"`
 }
 
 // Approval is what a waiting call needs.

@@ -109,7 +109,7 @@ func TestReasonsAreBounded(t *testing.T) {
 			w.refused(session.RejectLimitExceeded, door, typ, merged(data, map[string]any{field: more}))
 			w.must(w.tell(door, typ, merged(data, map[string]any{field: most})))
 			end := w.state.Last
-			if said := typ == session.TypeRunCancelRequested || field == "detail"; said && (end == nil || end.Detail != most) {
+			if said := typ == session.TypeRunCancelRequested || field == "detail"; said && (end == nil || end.Detail.String() != most) {
 				t.Errorf("the run ended %+v", end)
 			}
 		})

@@ -130,23 +130,24 @@ func TestHookDecides(t *testing.T) {
 // without a hook; or the run fails, if the config says so.
 func TestHookFallsBack(t *testing.T) {
 	t.Parallel()
+	const unusable = "the settlement can't be used: "
 	for name, c := range map[string]struct {
 		answer map[string]any // nil: none
 		code   string
 		detail string
 	}{
 		"it failed":              {map[string]any{"status": "failed", "error": map[string]any{"code": "down", "detail": "for repair"}}, "down", "for repair"},
-		"an odd status":          {map[string]any{"status": "maybe"}, session.CodeBadSettlement, "status: ok or failed"},
-		"no status":              {map[string]any{}, session.CodeBadSettlement, `data: codec: the field "status" is missing`},
-		"a failure of nothing":   {map[string]any{"status": "failed"}, session.CodeBadSettlement, "error: is missing"},
-		"an error that is ok":    {map[string]any{"status": "ok", "error": map[string]any{"code": "x"}}, session.CodeBadSettlement, "error: belongs to status failed"},
-		"an unknown tool":        {map[string]any{"status": "ok", "active_tools": []any{"look", "nosuch"}}, session.CodeBadSettlement, "active_tools[1]: "},
-		"an unknown choice":      {map[string]any{"status": "ok", "tool_choice": "nosuch"}, session.CodeBadSettlement, "tool_choice: "},
-		"both kinds of tools":    {map[string]any{"status": "ok", "active_tools": []any{}, "tool_refs": []any{}}, session.CodeBadSettlement, "tool_refs: "},
-		"a context that is none": {map[string]any{"status": "ok", "context": []any{}}, session.CodeBadSettlement, "context: "},
-		"a context of 5 KiB":     {map[string]any{"status": "ok", "context": map[string]any{"a": long("", 5<<10)}}, session.CodeBadSettlement, "context: "},
-		"an unknown field":       {map[string]any{"status": "ok", "wings": 2}, session.CodeBadSettlement, "data: codec: the unknown field"},
-		"no answer":              {nil, session.CodeDeadlineExceeded, "no settlement from step/guide by its deadline"},
+		"an odd status":          {map[string]any{"status": "maybe"}, session.CodeBadSettlement, unusable + "invalid_data at status"},
+		"no status":              {map[string]any{}, session.CodeBadSettlement, unusable + "invalid_data at status"},
+		"a failure of nothing":   {map[string]any{"status": "failed"}, session.CodeBadSettlement, unusable + "invalid_data at error"},
+		"an error that is ok":    {map[string]any{"status": "ok", "error": map[string]any{"code": "x"}}, session.CodeBadSettlement, unusable + "invalid_data at error"},
+		"an unknown tool":        {map[string]any{"status": "ok", "active_tools": []any{"look", "nosuch"}}, session.CodeBadSettlement, unusable + "unknown_tool at active_tools[1]"},
+		"an unknown choice":      {map[string]any{"status": "ok", "tool_choice": "nosuch"}, session.CodeBadSettlement, unusable + "unknown_tool at tool_choice"},
+		"both kinds of tools":    {map[string]any{"status": "ok", "active_tools": []any{}, "tool_refs": []any{}}, session.CodeBadSettlement, unusable + "invalid_rule at tool_refs"},
+		"a context that is none": {map[string]any{"status": "ok", "context": []any{}}, session.CodeBadSettlement, unusable + "invalid_rule at context"},
+		"a context of 5 KiB":     {map[string]any{"status": "ok", "context": map[string]any{"a": long("", 5<<10)}}, session.CodeBadSettlement, unusable + "limit_exceeded at context"},
+		"an unknown field":       {map[string]any{"status": "ok", "wings": 2}, session.CodeBadSettlement, unusable + "invalid_data at wings"},
+		"no answer":              {nil, session.CodeDeadlineExceeded, "step/guide did not answer by the deadline"},
 	} {
 		for _, fallback := range []string{"", "rules", "fail"} {
 			t.Run(name+" "+fallback, func(t *testing.T) {
@@ -165,7 +166,7 @@ func TestHookFallsBack(t *testing.T) {
 					t.Errorf("withdrew %v", got)
 				}
 				if fallback == "fail" {
-					if end := w.state.Last; w.state.Run != nil || end.Code != c.code || !strings.HasPrefix(end.Detail, c.detail) {
+					if end := w.state.Last; w.state.Run != nil || end.Code != c.code || !strings.HasPrefix(end.Detail.String(), c.detail) {
 						t.Errorf("the run ended %+v, want %s: %s", end, c.code, c.detail)
 					}
 					if v := w.state.View(); v.Tools != nil || v.Turn.Toolset != "" || v.Turn.Step.Code != c.code {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 )
 
@@ -91,12 +92,12 @@ func (s *State) settleOverdue() {
 	switch {
 	case run == nil:
 	case run.Deadline > 0 && run.Deadline <= s.Clock && run.Lifecycle != Paused:
-		s.stopRun(Ended{Lifecycle: Failed, Code: CodeRunDeadline, Detail: "the run's deadline has passed"})
+		s.stopRun(Ended{Lifecycle: Failed, Code: CodeRunDeadline, Detail: sentence.Say(sentence.RunDeadline)})
 	case !s.turnIsRuns():
 	case t.stepOpen():
 		if t.Step.Deadline <= s.Clock {
 			s.withdraw(t.step())
-			s.fallBack(CodeDeadlineExceeded, "no settlement from step/"+run.Config.StepHook.Hook+" by its deadline")
+			s.fallBack(CodeDeadlineExceeded, noSettlement("step/"+run.Config.StepHook.Hook))
 		}
 	case t.RetryAt > 0:
 		if t.RetryAt <= s.Clock && run.Lifecycle != Paused {
@@ -108,11 +109,10 @@ func (s *State) settleOverdue() {
 		if t.Deadline <= s.Clock {
 			t.Open = false
 			s.withdraw(t.generation())
-			failed := Fault{
-				Code: CodeDeadlineExceeded, Detail: "no settlement from llm/" + run.Config.Provider + " by its deadline", Retryable: true,
-			}
+			detail := noSettlement("llm/" + run.Config.Provider)
+			failed := Fault{Code: CodeDeadlineExceeded, Detail: detail.String(), Retryable: true}
 			s.turnFailed(&failed)
-			s.generationFailed(failed)
+			s.generationFailed(failed, detail)
 		}
 	case t.Batch != nil:
 		s.settleOverdueCalls()
@@ -128,7 +128,7 @@ func (s *State) settleOverdueCalls() {
 		switch {
 		case c.Status == CallAwaiting && c.Approval.Deadline <= s.Clock:
 			overdue = true
-			s.endCall(i, CallIgnored, CodeApprovalExpired, "nobody decided over the call in time: it was not run")
+			s.endCall(i, CallIgnored, CodeApprovalExpired, sentence.Say(sentence.NotDecided))
 		case c.Status == CallOpen && c.Deadline <= s.Clock:
 			overdue = true
 			s.settleOverdueCall(i)
@@ -157,7 +157,7 @@ func (s *State) settleOverdueCall(i int) {
 		s.endCall(i, CallFailed, CodeDeadlineExceeded, detail)
 		return
 	}
-	s.endCall(i, CallUnknown, CodeOutcomeUnknown, detail+"; it may have taken effect")
+	s.endCall(i, CallUnknown, CodeOutcomeUnknown, detail.And(sentence.MayHaveRun))
 }
 
 // withdraw adds a withdrawal of an effect to the event's outputs. It must be called

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -22,12 +23,12 @@ func (s *State) startTurn() {
 		return
 	}
 	if limit := run.Config.turnsMax(); int(run.Turns) >= limit {
-		s.endRun(Ended{Lifecycle: Failed, Code: CodeTurnsMax, Detail: "the run asked its " + strconv.Itoa(limit) + " turns"}, nil)
+		s.endRun(Ended{Lifecycle: Failed, Code: CodeTurnsMax, Detail: sentence.Say(sentence.TurnsMax, strconv.Itoa(limit))}, nil)
 		return
 	}
 	if s.transcriptFull() {
 		s.endRun(Ended{Lifecycle: Failed, Code: CodeTranscriptFull,
-			Detail: "the transcript holds " + strconv.Itoa(len(s.Items)) + " items: go on in a new session"}, nil)
+			Detail: sentence.Say(sentence.TranscriptFull, strconv.Itoa(len(s.Items)))}, nil)
 		return
 	}
 	if s.budgetSpent(HeldTurn, s.nextInputBytes()) {
@@ -36,7 +37,7 @@ func (s *State) startTurn() {
 	x := s.spaces()
 	x.Boundary(run.Turns == 0)
 	if bad := s.doubtFault(run); bad != nil {
-		s.endRun(Ended{Lifecycle: Failed, Code: string(bad.code), Detail: bad.detail}, nil)
+		s.endRun(Ended{Lifecycle: Failed, Code: string(bad.code), Detail: sentence.Say(sentence.ConfigUnfit, cmp.Or(bad.place(), "config"))}, nil)
 		return
 	}
 	st := s.runStack()
@@ -244,8 +245,8 @@ func (generations) settle(s *State, _ Place, b *settlement) *refusal {
 		}
 	}
 	if bad != nil {
-		s.turnFailed(&Fault{Code: CodeBadSettlement, Detail: clip(bad.detail, DetailBytesMax)})
-		s.generationFailed(Fault{Code: CodeBadSettlement, Detail: bad.detail})
+		s.turnFailed(&Fault{Code: CodeBadSettlement, Detail: sentence.Clip(bad.detail, DetailBytesMax)})
+		s.generationFailed(Fault{Code: CodeBadSettlement}, bad.unusable())
 	}
 	return nil
 }
@@ -270,12 +271,12 @@ func (s *State) generationSettled(b *GenerationSettled) *refusal {
 	}
 	d := TurnSettled{Effect: b.Effect, FinishReason: b.FinishReason}
 	if b.Error != nil {
-		d.Code, d.Detail = b.Error.Code, clip(b.Error.Detail, DetailBytesMax)
+		d.Code, d.Detail = b.Error.Code, sentence.Clip(b.Error.Detail, DetailBytesMax)
 	}
 	s.turnSettled(b.Text, b.Usage, d)
 	s.addUsage(b.Usage)
 	if b.Status == "failed" {
-		s.generationFailed(*b.Error)
+		s.generationFailed(*b.Error, sentence.Own(b.Error.Detail))
 		return nil
 	}
 	if !b.isSilent() {
@@ -326,7 +327,7 @@ func (s *State) answered(b *GenerationSettled) {
 
 // generationFailed schedules another attempt if the run's config allows it, and
 // else ends the run.
-func (s *State) generationFailed(f Fault) {
+func (s *State) generationFailed(f Fault, detail sentence.Text) {
 	run, t := s.Run, s.Turn
 	if run.Lifecycle == Interrupting {
 		s.endInterrupted()
@@ -337,7 +338,7 @@ func (s *State) generationFailed(f Fault) {
 		s.turnRetries(t.RetryAt)
 		return
 	}
-	s.endRun(Ended{Lifecycle: Failed, Code: f.Code, Detail: f.Detail}, nil)
+	s.endRun(Ended{Lifecycle: Failed, Code: f.Code, Detail: detail}, nil)
 }
 
 // covers reports whether a failure may be retried.
@@ -365,7 +366,7 @@ type TurnStep struct {
 	Calls    []planner.LastCall    `msgpack:"calls,omitempty"`    // while Open: as Last, if rules may ask for them
 	Code     string                `msgpack:"code,omitempty"`     // why the hook's answer is not used
 	Deadline int64                 `msgpack:"deadline,omitempty"` // of the hook, Unix ms
-	Detail   string                `msgpack:"detail,omitempty"`
+	Detail   sentence.Text         `msgpack:"detail,omitempty"`
 	Facts    []planner.Fact        `msgpack:"facts,omitempty"`    // while Open: as the hook is shown them
 	Failed   []planner.RuleFailure `msgpack:"failed,omitempty"`   // rules that could not be evaluated
 	From     StepSource            `msgpack:"from,omitempty"`     // empty: no rule or answer applies
@@ -488,9 +489,9 @@ func (steps) settle(s *State, _ Place, b *settlement) *refusal {
 	}
 	switch {
 	case bad != nil:
-		s.fallBack(CodeBadSettlement, bad.detail)
+		s.fallBack(CodeBadSettlement, bad.unusable())
 	case prepared.Status == "failed":
-		s.fallBack(prepared.Error.Code, prepared.Error.Detail)
+		s.fallBack(prepared.Error.Code, sentence.Own(prepared.Error.Detail))
 	default:
 		step.close()
 		step.From, step.Prepared = StepFromHook, prepared.rule()
@@ -519,11 +520,11 @@ func (s *State) forgetGeneration() {
 }
 
 // fallBack continues without the hook, as its config says.
-func (s *State) fallBack(code, detail string) {
+func (s *State) fallBack(code string, detail sentence.Text) {
 	step := s.Turn.Step
 	last, calls := step.Last, step.Calls
 	step.close()
-	step.Code, step.Detail = code, clip(detail, DetailBytesMax)
+	step.Code, step.Detail = code, detail
 	if s.Run.Config.StepHook.Fallback == FallbackFail && s.Run.Lifecycle != Interrupting {
 		s.endRun(Ended{Lifecycle: Failed, Code: code, Detail: detail}, nil)
 		return
@@ -625,7 +626,7 @@ func (s *State) keepArguments(c *Call) {
 	switch {
 	case len(c.Arguments) <= kept:
 	case hook:
-		c.Arguments, c.Cut = clip(c.Arguments, StepArgumentBytesMax), true
+		c.Arguments, c.Cut = sentence.Clip(c.Arguments, StepArgumentBytesMax), true
 	default:
 		c.Arguments = ""
 	}
@@ -656,7 +657,7 @@ func (s *State) rememberCalls(b *Batch) {
 			if len(run.Calls) == StepCallsMax {
 				run.Calls = slices.Delete(run.Calls, 0, 1)
 			}
-			shown := clip(c.Arguments, StepArgumentBytesMax)
+			shown := sentence.Clip(c.Arguments, StepArgumentBytesMax)
 			run.Calls = append(run.Calls, StepCall{
 				Arguments: shown, ArgumentsCut: c.Cut || len(shown) < len(c.Arguments), CallsSeq: b.Seq, Code: c.Code, Edit: c.Edit,
 				Effect: callName(run.Number, run.Turns, i), Seq: c.Seq, Status: c.Status, Step: int(run.Turns) - 1,
@@ -840,24 +841,25 @@ func readFormat(raw codec.Raw) (f ResponseFormat, ok bool) {
 }
 
 // problemOf returns what is wrong with an answer; "" if nothing is.
-func (f *ResponseFormat) problemOf(b *GenerationSettled) (problem string) {
+func (f *ResponseFormat) problemOf(b *GenerationSettled) (problem sentence.Text) {
 	switch output := b.Text; {
 	case b.isSilent():
-		problem = "the answer is empty"
+		problem = sentence.Say(sentence.AnswerEmpty)
 	case output.Blob != nil:
-		problem = "the answer is a blob, which is not read: answer with at most " + strconv.Itoa(TextBytesMax) + " bytes"
+		problem = sentence.Say(sentence.AnswerBlob, strconv.Itoa(TextBytesMax))
 	case len(output.Parts) > 0:
-		problem = "the answer has parts: answer with one text"
+		problem = sentence.Say(sentence.AnswerParts)
 	default:
-		var schema planner.AnswerSchema
-		if schema, problem = planner.CompileAnswerSchema(f.Schema); problem == "" {
-			problem = schema.Check([]byte(output.Text))
+		schema, fault := planner.CompileAnswerSchema(f.Schema)
+		if fault == "" {
+			fault = schema.Check([]byte(output.Text))
 		}
+		problem = sentence.Own(fault)
 	}
 	if reason := b.oddFinish(); problem != "" && reason != "" {
-		problem = clip(problem, DetailBytesMax/2) + "; the answer ended with " + quoted(clip(reason, CodeBytesMax))
+		problem = problem.And(sentence.AnswerEnded, quoted(sentence.Clip(reason, CodeBytesMax)))
 	}
-	return clip(problem, DetailBytesMax)
+	return problem
 }
 
 // isFaulty reports whether the answer that would end the run does not have the
@@ -872,7 +874,7 @@ func (s *State) isFaulty(b *GenerationSettled) bool {
 	if problem == "" {
 		return false
 	}
-	s.turnFaulty(problem)
+	s.turnFaulty(problem.String())
 	run, repairs := s.Run, RepairsDefault
 	if f.Repairs != nil {
 		repairs = *f.Repairs
@@ -881,7 +883,7 @@ func (s *State) isFaulty(b *GenerationSettled) bool {
 	case int(run.Repairs) >= repairs:
 		s.endRun(Ended{Lifecycle: Failed, Code: CodeInvalidAnswer, Detail: problem}, b)
 	case int(run.Turns) >= run.Config.turnsMax():
-		s.endRun(Ended{Lifecycle: Failed, Code: CodeInvalidAnswer, Detail: clip(problem, DetailBytesMax/2) + "; turns_max leaves no turn to repair it"}, b)
+		s.endRun(Ended{Lifecycle: Failed, Code: CodeInvalidAnswer, Detail: problem.And(sentence.NoTurnToRepair)}, b)
 	default:
 		run.Repairs++
 		s.appendItem(Item{Role: RoleUser, Seq: s.Seq, Code: CodeInvalidAnswer, Detail: problem}, 0)

@@ -264,7 +264,7 @@ func (s *State) View() View {
 	}
 	if s.Last != nil {
 		v.Lifecycle = s.Last.Lifecycle
-		v.Last = &ViewEnded{Number: s.Last.Number, Lifecycle: s.Last.Lifecycle, Code: s.Last.Code, Detail: s.Last.Detail, FinishReason: s.Last.FinishReason, OverBudget: s.Last.OverBudget}
+		v.Last = &ViewEnded{Number: s.Last.Number, Lifecycle: s.Last.Lifecycle, Code: s.Last.Code, Detail: s.Last.Detail.String(), FinishReason: s.Last.FinishReason, OverBudget: s.Last.OverBudget}
 	}
 	if s.Run != nil {
 		run := viewRun(s.Run)
@@ -488,7 +488,7 @@ func (s *State) viewTurn() *ViewTurn {
 	v := &ViewTurn{Effect: turnName(t.Run, t.Number), Registry: s.turnRegistry.Hash().String()}
 	if step := t.Step; step != nil {
 		v.Step = &ViewStep{
-			Step: int(t.Number) - 1, From: step.From, Profile: step.Profile, Open: step.Open, Code: step.Code, Detail: step.Detail,
+			Step: int(t.Number) - 1, From: step.From, Profile: step.Profile, Open: step.Open, Code: step.Code, Detail: step.Detail.String(),
 		}
 		if step.From == StepFromRun || step.From == StepFromProfile {
 			rule := step.Rule
@@ -528,7 +528,7 @@ func (s *State) viewBatch() *ViewBatch {
 	for i := range b.Calls {
 		c := &b.Calls[i]
 		vc := ViewCall{
-			Effect: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Status: c.Status, Code: c.Code, Detail: c.Detail,
+			Effect: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Status: c.Status, Code: c.Code, Detail: c.Detail.String(),
 		}
 		if !c.done() && s.isHostLoop(c) {
 			tool := s.tool(c.ToolID)

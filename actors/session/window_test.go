@@ -50,7 +50,7 @@ func windowFault(s *session.State, event func(seq uint64) session.Event) error {
 
 // itemBytes is what an item shows a model.
 func itemBytes(it session.Item, event func(seq uint64) session.Event) (int64, error) {
-	n := int64(len(it.Code) + len(it.Detail))
+	n := int64(len(it.Code) + len(it.Detail.String()))
 	if it.Edit != 0 {
 		_, edit, err := saidBy(event(it.Edit))
 		if err != nil {

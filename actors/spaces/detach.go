@@ -3,6 +3,7 @@ package spaces
 import (
 	"slices"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/space"
 )
 
@@ -39,7 +40,7 @@ func (x *Spaces) Detach(name string, kind space.Kind) (withdrawn []*Ended, bad *
 		}
 	}
 	for i := x.anySyncOf(name); i >= 0; i = x.anySyncOf(name) {
-		withdrawn = append(withdrawn, x.Withdraw(i, CodeCancelled, "the space was detached"))
+		withdrawn = append(withdrawn, x.Withdraw(i, CodeCancelled, sentence.Say(sentence.SpaceDetached)))
 	}
 	x.Pending = slices.DeleteFunc(x.Pending, func(p Stage) bool { return is(&p.Pin) })
 	x.Staged = slices.DeleteFunc(x.Staged, func(p Stage) bool { return is(&p.Pin) })
@@ -80,7 +81,7 @@ func (x *Spaces) Close() {
 		return
 	}
 	for len(x.Syncs) > 0 {
-		x.Withdraw(0, CodeCancelled, "the session was closed")
+		x.Withdraw(0, CodeCancelled, sentence.Say(sentence.SessionClosed))
 	}
 	x.Pending, x.Staged = nil, nil
 	x.Drop()
@@ -97,7 +98,7 @@ func (x *Spaces) DropOf(run uint32) {
 			kept = append(kept, p)
 			continue
 		}
-		x.notifyDropped(&p.Pin, CodeCancelled, "the run whose call asked for it ended first")
+		x.notifyDropped(&p.Pin, CodeCancelled, sentence.Say(sentence.CallersRunEnded).String())
 	}
 	if len(kept) < len(x.Pending) {
 		x.Pending = kept

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -16,7 +17,7 @@ type Read struct {
 	revision string
 	code     string // why it is refused
 	detail   string
-	told     string // what a model is told of a manifest that is not trusted; empty: DetailNotRead
+	told     sentence.Text // what a model is told of a manifest that is not trusted; empty: NotRead
 	problems []space.Problem
 }
 
@@ -35,8 +36,11 @@ func (r *Read) isTrusted(o *Sync, st *Stack) bool {
 
 // distrust returns why the manifest is not trusted, or "". told is what a model may
 // know of it: nothing of the manifest, for whose texts nobody vouches.
-func (r *Read) distrust(o *Sync, st *Stack) (detail, told string) {
+func (r *Read) distrust(o *Sync, st *Stack) (detail string, told sentence.Text) {
 	version := r.Manifest.Version
+	tell := func(n sentence.Number, args ...string) sentence.Text {
+		return sentence.Say(n, append([]string{CodeWorkspaceUntrusted}, args...)...)
+	}
 	switch {
 	case r.grant == nil:
 		return "no grant is about " + quoted(o.Space), ""
@@ -45,18 +49,15 @@ func (r *Read) distrust(o *Sync, st *Stack) (detail, told string) {
 	case r.Manifest.Kind != o.Kind:
 		return "the manifest is of kind " + quoted(string(r.Manifest.Kind)), ""
 	case r.grant.Version != "" && !space.Selects(r.grant.Version, version):
-		told = "the grant is for version " + r.grant.Version
-		return told + ", the manifest is of " + quoted(version), told + ", and another was read"
+		return "the grant is for version " + r.grant.Version + ", and the manifest is of " + quoted(version), tell(sentence.OtherVersionRead, r.grant.Version)
 	case isSelector(o.Version) && version != "" && !space.Selects(o.Version, version):
-		told = "asked was version " + o.Version
-		return told + ", the manifest is of " + quoted(version), told + ", and another was read"
+		return "version " + o.Version + " was requested, and the manifest is of " + quoted(version), tell(sentence.OtherVersionAsked, o.Version)
 	case r.grant.ReaderSources() != nil && !slices.Contains(r.grant.ReaderSources(), r.Source):
-		return "the grant is not for source " + quoted(r.Source), "the grant is not for source " + quoted(r.Source)
+		return "the grant is not for source " + quoted(r.Source), tell(sentence.ReaderNotGranted, quoted(r.Source))
 	case r.isOlder(st) && o.Version != version:
-		return "version " + version + " is lower than the applied one: ask for exactly that version to go back", ""
+		return "version " + version + " is lower than the applied one: request exactly that version to go back", ""
 	case !r.grant.trusts(r.Manifest, r.by):
-		told = "the manifest is none of the grant's digests, and none of its keys signed it"
-		return told, told
+		return "the manifest is none of the grant's digests, and none of its keys signed it", tell(sentence.NotSigned)
 	}
 	return "", ""
 }
@@ -94,7 +95,7 @@ func (r *Read) notGranted(of *Record) []space.Problem {
 			not(path+".response_format", MayResponseFormat)
 		}
 		if fault := of.PromptFault(p.Params, p.ResponseFormat); fault != "" {
-			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: clip(fault, DetailBytesMax)})
+			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: sentence.Clip(fault, DetailBytesMax)})
 		}
 	}
 	if len(m.Words) > 0 && !r.grant.may(MayRewords) {
@@ -112,7 +113,7 @@ func (r *Read) notGranted(of *Record) []space.Problem {
 			problems = append(problems, space.Problem{Code: space.NotGranted, Path: path + ".executor.target", Detail: "the grant does not let the pack name " + quoted(t.Executor.Target)})
 		}
 		if fault := of.ToolFault(t); fault != "" {
-			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: clip(fault, DetailBytesMax)})
+			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: sentence.Clip(fault, DetailBytesMax)})
 		}
 	}
 	return problems
@@ -139,7 +140,7 @@ func (x *Spaces) fits(r *Read, st, next *Stack) bool {
 	} else {
 		registry = next.Registry
 		if bad := x.Record.Floor.Check(registry, r.Manifest.Tools); bad != nil {
-			problems = append(problems, space.Problem{Code: space.NotGranted, Path: bad.Path, Detail: clip(bad.Detail, DetailBytesMax)})
+			problems = append(problems, space.Problem{Code: space.NotGranted, Path: bad.Path, Detail: sentence.Clip(bad.Detail, DetailBytesMax)})
 		}
 	}
 	problems = append(problems, next.skillProblems(&r.Adopted)...)
@@ -154,7 +155,7 @@ func (x *Spaces) fits(r *Read, st, next *Stack) bool {
 func (st *Stack) faults() (problems []space.Problem) {
 	for _, bad := range planner.ComposeFaults(st.base, st.layers()) {
 		p := space.Problem{Code: space.ProblemCode(bad.Code), Path: bad.Path, Detail: bad.Detail}
-		p.Detail = clip(p.Detail, DetailBytesMax)
+		p.Detail = sentence.Clip(p.Detail, DetailBytesMax)
 		problems = append(problems, p)
 	}
 	return problems
@@ -176,7 +177,7 @@ func (a *Adopted) repeated(registry *planner.Registry) (problems []space.Problem
 			if before, again := first[t]; again {
 				problems = append(problems, space.Problem{
 					Code: space.Duplicate, Path: "catalogs[" + strconv.Itoa(i) + "].tools[" + strconv.Itoa(j) + "]",
-					Detail: clip("catalog "+c.ToolCatalog+" names "+registry.Tool(t).ToolID+" twice: as "+quoted(before)+", and as "+quoted(name), DetailBytesMax),
+					Detail: sentence.Clip("catalog "+c.ToolCatalog+" names "+registry.Tool(t).ToolID+" twice: as "+quoted(before)+", and as "+quoted(name), DetailBytesMax),
 				})
 				continue
 			}

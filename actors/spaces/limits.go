@@ -2,8 +2,8 @@ package spaces
 
 import (
 	"strconv"
-	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/space"
 )
 
@@ -33,17 +33,5 @@ const KnownMax = 3
 // quotedBytesMax is how much of a foreign name a detail quotes.
 const quotedBytesMax = 128
 
-// clip cuts text to at most n bytes without splitting a character. Cut text is
-// copied, so that a state does not keep all of a large text alive.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && text[n]&0xC0 == 0x80 {
-		n--
-	}
-	return strings.Clone(text[:n])
-}
-
 // quoted quotes a foreign text, cut and in ASCII.
-func quoted(text string) string { return strconv.QuoteToASCII(clip(text, quotedBytesMax)) }
+func quoted(text string) string { return strconv.QuoteToASCII(sentence.Clip(text, quotedBytesMax)) }

@@ -3,6 +3,7 @@ package spaces
 import (
 	"slices"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -170,7 +171,7 @@ func (x *Spaces) notifyGone(a *Adopted, removed []string) {
 
 // notifyDropped publishes that a pending space is not applied.
 func (x *Spaces) notifyDropped(pin *Pin, code, detail string) {
-	x.Session.Notify(WorkspaceFailed{Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Code: code, Detail: clip(detail, DetailBytesMax)})
+	x.Session.Notify(WorkspaceFailed{Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Code: code, Detail: sentence.Clip(detail, DetailBytesMax)})
 }
 
 // notifyFailed publishes that a sync ended without staging anything. m is the
@@ -178,7 +179,7 @@ func (x *Spaces) notifyDropped(pin *Pin, code, detail string) {
 func (x *Spaces) notifyFailed(o *Sync, m *Adopted, code, detail string, problems []space.Problem) {
 	failed := WorkspaceFailed{
 		Workspace: o.Space, Kind: o.Kind, Effect: o.Name(), Code: code,
-		Detail: clip(detail, DetailBytesMax), Problems: firstProblems(problems),
+		Detail: sentence.Clip(detail, DetailBytesMax), Problems: firstProblems(problems),
 	}
 	if m != nil {
 		failed.Hash = m.Hash.String()

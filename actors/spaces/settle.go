@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
@@ -43,10 +44,10 @@ type Caller struct {
 
 // Result is what became of a settled sync.
 type Result struct {
-	Code   string // empty: it succeeded
-	Detail string // of a failure: what the caller's model is told
-	Read   *Read  // the accepted manifest
-	Joined bool   // the caller's run has the pack from the next turn on
+	Code   string        // empty: it succeeded
+	Detail sentence.Text // of a failure: what the caller's model is told
+	Read   *Read         // the accepted manifest
+	Joined bool          // the caller's run has the pack from the next turn on
 }
 
 // Settle judges what a reader answered to a sync that End returned, and stages it, shows
@@ -80,20 +81,14 @@ func (x *Spaces) Settle(o *Sync, report *Report, caller *Caller) Result {
 // Fail publishes that a sync that End returned failed, and returns the result.
 func (x *Spaces) Fail(o *Sync, code, detail string, problems []space.Problem, caller *Caller) Result {
 	x.notifyFailed(o, nil, code, detail, problems)
-	told := Result{Code: code, Detail: DetailNotRead}
+	told := Result{Code: code, Detail: sentence.Say(sentence.NotRead)}
 	if code == codeVersionUnknown && caller != nil && caller.Approved != nil {
-		told.Code, told.Detail = CodeApprovalStale, detailStale
+		told.Code, told.Detail = CodeApprovalStale, sentence.Say(sentence.OtherManifest)
 	} else if code == codeVersionUnknown && o.Version != "" {
-		told.Detail = "there is no version " + quoted(o.Version) + " of " + quoted(o.Space) + " that the grant trusts: leave the version out, or ask for another"
+		told.Detail = sentence.Say(sentence.NoSuchVersion, quoted(o.Version), quoted(o.Space))
 	}
 	return told
 }
-
-// DetailNotRead is what a model is told of a failed sync. Details may quote content
-// that nobody vouches for: the notice has them, for people.
-const DetailNotRead = "no trusted manifest could be read: the notice WorkspaceFailed tells an operator why"
-
-const detailStale = "another manifest is read now than the one that was approved: call the tool again, so that a person sees it"
 
 // Pin returns the pin of an accepted manifest for the person who decides over the
 // call that waits for it, and the key whose signature makes it trusted.
@@ -104,7 +99,7 @@ func (r *Read) ForApproval() (pin Pin, signer string) {
 }
 
 // manifestRefused announces a refused manifest. Nothing of a manifest that is not
-// trusted is in the result.
+// trusted is in the result: nobody vouches for its texts. The notice has them, for people.
 func (x *Spaces) manifestRefused(o *Sync, r *Read, trusted bool) Result {
 	var m *Adopted
 	if r.Manifest != nil {
@@ -113,13 +108,12 @@ func (x *Spaces) manifestRefused(o *Sync, r *Read, trusted bool) Result {
 	x.notifyFailed(o, m, r.code, r.detail, r.problems)
 	switch {
 	case r.code == CodeApprovalStale:
-		return Result{Code: CodeApprovalStale, Detail: r.detail}
+		return Result{Code: CodeApprovalStale, Detail: sentence.Say(sentence.OtherManifest)}
 	case !trusted:
-		return Result{Code: CodePackRefused, Detail: r.code + ": " + cmp.Or(r.told, DetailNotRead)}
-	case len(r.problems) > 0:
-		return Result{Code: CodePackRefused, Detail: r.code + ": " + r.problems[0].String()}
+		return Result{Code: CodePackRefused, Detail: cmp.Or(r.told, sentence.Say(sentence.NotRead))}
 	}
-	return Result{Code: CodePackRefused, Detail: r.code + ": " + r.detail}
+	first := &r.problems[0]
+	return Result{Code: CodePackRefused, Detail: sentence.Say(sentence.ManifestFault, r.code, string(first.Code), cmp.Or(first.Path, first.File))}
 }
 
 // isApproved checks that a manifest is the one that a person approved, if one did.
@@ -127,7 +121,7 @@ func (r *Read) isApproved(caller *Caller) bool {
 	if caller == nil || caller.Approved == nil || caller.Approved.Hash == r.Hash {
 		return true
 	}
-	return r.refuse(CodeApprovalStale, detailStale, nil)
+	return r.refuse(CodeApprovalStale, sentence.Say(sentence.OtherManifest).String(), nil)
 }
 
 // readManifest decodes the manifest: steps 1 and 2 of the checks.
@@ -237,7 +231,7 @@ func (x *Spaces) applySynced(o *Sync, r *Read, outcome string, caller *Caller) R
 	}
 	if bad != nil {
 		x.notifyFailed(o, &r.Adopted, string(WorkspaceInvalid), bad.Detail, nil)
-		return Result{Code: CodePackRefused, Detail: string(WorkspaceInvalid) + ": " + bad.Detail}
+		return Result{Code: CodePackRefused, Detail: sentence.Say(sentence.PackUnfit, string(WorkspaceInvalid))}
 	}
 	if caller != nil {
 		find(x.Pending, func(p *Stage) bool { return p.Pin.Space == o.Space }).Run = caller.Run

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -92,7 +93,7 @@ func (a *Adopted) unknownAllowed(registry *planner.Registry) (warnings []space.P
 			if _, ok := a.allowed(registry, name); !ok {
 				warnings = append(warnings, space.Problem{
 					Code: space.AllowedToolUnknown, File: a.Manifest.SkillPath(skill), Path: "skills[" + strconv.Itoa(i) + "].allowed_tools",
-					Detail: clip("skill "+skill.Skill+" allows "+quoted(name)+", which the registry does not have", DetailBytesMax),
+					Detail: sentence.Clip("skill "+skill.Skill+" allows "+quoted(name)+", which the registry does not have", DetailBytesMax),
 				})
 			}
 		}

@@ -1,6 +1,7 @@
 package spaces
 
 import (
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -61,7 +62,9 @@ const (
 	WorkspaceInvalid Code = "workspace_invalid"
 )
 
-func refuse(code Code, detail string) *Refusal { return &Refusal{code, clip(detail, DetailBytesMax)} }
+func refuse(code Code, detail string) *Refusal {
+	return &Refusal{code, sentence.Clip(detail, DetailBytesMax)}
+}
 
 // enter makes State non-nil.
 func (x *Spaces) enter() {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
@@ -22,7 +23,8 @@ func (o *Sync) isLook() bool { return o.Dry && o.Call == "" }
 // it.
 type Ended struct {
 	Sync
-	Code, Detail string
+	Code   string
+	Detail sentence.Text
 }
 
 // Request opens a sync for an operator. o has what was requested: Apply, Catalog, Data,
@@ -56,8 +58,8 @@ func (x *Spaces) Request(o Sync, kind space.Kind, grant *Grant) (*Ended, *Refusa
 	}
 	var withdrawn *Ended
 	if at >= 0 {
-		withdrawn = x.Withdraw(at, CodeCancelled, "another sync of the space was requested")
-		withdrawn.Detail = "an operator asked for the pack"
+		withdrawn = x.Withdraw(at, CodeCancelled, sentence.Say(sentence.AnotherSync))
+		withdrawn.Detail = sentence.Say(sentence.AskedByOperator)
 	}
 	o.At, o.Deadline, o.RunMS = clock, clock+2*under.RunLimitMS(), under.RunLimitMS()
 	o.Grant, o.Kind, o.Seq, o.Target = from, under.KindOf(), seq, under.TargetOf(o.Space)
@@ -209,15 +211,15 @@ func (x *Spaces) End(i int, hash codec.Hash) Sync {
 }
 
 // Withdraw ends open sync i without a settlement, and publishes why.
-func (x *Spaces) Withdraw(i int, code, detail string) *Ended {
+func (x *Spaces) Withdraw(i int, code string, detail sentence.Text) *Ended {
 	o := x.Syncs[i]
 	x.Session.Withdraw(o.Number)
-	x.notifyFailed(&o, nil, code, detail, nil)
+	x.notifyFailed(&o, nil, code, detail.String(), nil)
 	return &Ended{x.End(i, codec.Hash{}), code, detail}
 }
 
 // WithdrawOf withdraws the sync of a number, if it is open.
-func (x *Spaces) WithdrawOf(n uint32, code, detail string) {
+func (x *Spaces) WithdrawOf(n uint32, code string, detail sentence.Text) {
 	if i := x.SyncAt(n); i >= 0 {
 		x.Withdraw(i, code, detail)
 	}

@@ -10,7 +10,7 @@ import (
 
 func userMessage(it session.Item, s *entry) (executor.Message, error) {
 	if it.Code == session.CodeInvalidAnswer {
-		return executor.Message{Role: string(session.RoleUser), Text: RepairText(it.Detail)}, nil
+		return executor.Message{Role: string(session.RoleUser), Text: RepairText(it.Detail.String())}, nil
 	}
 	if s == nil || s.kind != kindInput {
 		return executor.Message{}, unreadable(it.Seq, "is no input")
@@ -79,11 +79,11 @@ func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
 	}
 	m := executor.Message{Role: string(session.RoleTool), CallID: callID(asked.batch, it.Call)}
 	if it.Code == session.CodeAlreadyLoaded { // not a failure
-		m.Text = it.Detail
+		m.Text = it.Detail.String()
 		return m, nil
 	}
 	if it.Code != "" {
-		m.Text, m.Error = faultText(it.Code, it.Detail), true
+		m.Text, m.Error = faultText(it.Code, it.Detail.String()), true
 		return m, nil
 	}
 	if s == nil || len(s.results) == 0 {

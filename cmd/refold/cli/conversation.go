@@ -220,7 +220,7 @@ func (v *conversation) callAt(i int) string { return fmt.Sprintf("%sc%d", v.turn
 func (v *conversation) item(ctx context.Context, base entry, it *session.Item, env *session.Envelope) error {
 	switch {
 	case it.Role == session.RoleUser && it.Code != "":
-		base.Kind, base.Turn, base.Code, base.Detail, base.Text = kindRepair, v.turn, it.Code, it.Detail, prompt.RepairText(it.Detail)
+		base.Kind, base.Turn, base.Code, base.Detail, base.Text = kindRepair, v.turn, it.Code, it.Detail.String(), prompt.RepairText(it.Detail.String())
 		v.each(&base)
 	case it.Role == session.RoleUser:
 		base.Kind, base.Seq = kindInput, it.Seq
@@ -284,9 +284,9 @@ func (v *conversation) result(ctx context.Context, base entry, it *session.Item)
 	given := v.results[base.Call]
 	switch {
 	case it.Code == session.CodeAlreadyLoaded: // nothing failed
-		base.Status, base.Text = string(session.CallSucceeded), it.Detail
+		base.Status, base.Text = string(session.CallSucceeded), it.Detail.String()
 	case it.Code != "":
-		base.Status, base.Code, base.Detail = statusGiven(it.Code), it.Code, it.Detail
+		base.Status, base.Code, base.Detail = statusGiven(it.Code), it.Code, it.Detail.String()
 	case given == nil && v.synced[it.Seq] != nil: // a sync carried it out
 		base.Status, base.Text = string(session.CallSucceeded), v.text(ctx, v.synced[it.Seq])
 		delete(v.synced, it.Seq)

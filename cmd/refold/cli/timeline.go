@@ -292,13 +292,13 @@ func (s *timelinePrinter) result(e session.Event, data codec.Raw, effect string,
 func (s *timelinePrinter) given(effect string, after *session.State) (code, detail string) {
 	for _, it := range after.Items[s.items:] {
 		if it.Role == session.RoleTool && strings.HasSuffix(effect, fmt.Sprintf("c%d", it.Call)) {
-			return it.Code, it.Detail
+			return it.Code, it.Detail.String()
 		}
 	}
 	if t := after.Turn; t != nil && t.Batch != nil {
 		for i := range t.Batch.Calls {
 			if callName(t, i) == effect {
-				return t.Batch.Calls[i].Code, t.Batch.Calls[i].Detail
+				return t.Batch.Calls[i].Code, t.Batch.Calls[i].Detail.String()
 			}
 		}
 	}

@@ -119,7 +119,7 @@ func (p *play) request(payload []byte) executor.Request {
 			}
 		case session.RoleTool:
 			m.CallID, m.Error = batch+"c"+strconv.Itoa(it.Call), it.Code != ""
-			m.Text += " " + it.Code + it.Detail
+			m.Text += " " + it.Code + it.Detail.String()
 		}
 		req.Messages = append(req.Messages, m)
 	}

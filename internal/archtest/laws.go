@@ -166,7 +166,7 @@ var repository = laws{
 		{"google.golang.org/grpc", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit"}, "the exporters of OpenTelemetry need it, and Refold does not"},
 		{module + "/proof", []string{"cmd/refold-full", "proof/kit"}, "the proof kit is for people who check Refold"},
 		{"github.com/nats-io/nats-server/v2/server", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "proof/kit"}, "the demo and tests have a server inside; daemons and clients connect to one"},
-		{"cel.dev/cel-go", []string{"actors/sentence", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "planner", "proof/kit", "space", "subjects"}, "the fold evaluates when"},
+		{"cel.dev/cel-go", []string{"actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "planner", "proof/kit", "space", "subjects"}, "the fold evaluates when"},
 	},
 	public: []string{".", "actors/sentence", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "planner", "space", "subjects"},
 	pure:   []string{"codec", "planner", "space", "actors", "subjects"},

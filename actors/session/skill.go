@@ -221,7 +221,7 @@ func (s *State) viewSkills() (skills []ViewSkill) {
 	return skills
 }
 
-func (r *Run) checkSkills(queued bool) bool {
+func (r *Run) skillsInvariant(queued bool) bool {
 	if len(r.Skills) > SkillsActiveMax || queued && len(r.Skills) > 0 {
 		return false
 	}

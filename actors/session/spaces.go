@@ -374,7 +374,7 @@ func (s *State) endSyncOf(c *Call, code string, detail sentence.Text) {
 	x.WithdrawOf(c.Sync, code, detail)
 }
 
-func (s *State) checkSpaces() error {
+func (s *State) spacesInvariant() error {
 	x := s.spaces()
 	return x.Invariant()
 }

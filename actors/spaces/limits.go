@@ -26,6 +26,9 @@ const (
 	DetailBytesMax    = space.DetailBytesMax // a detail
 )
 
+// onlyMax is how many parts of a space a sync may name.
+const onlyMax = 4
+
 // KnownMax is how many manifests of one space a session has: staged, pending,
 // applied.
 const KnownMax = 3

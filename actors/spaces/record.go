@@ -239,9 +239,34 @@ func (x *Spaces) Invariant() error {
 			return fmt.Errorf("%q is pending for %q", x.Pending[i].Pin.Space, x.Pending[i].Mode)
 		}
 	}
+	seq, clock := x.Session.Now()
+	for i := range x.Grants {
+		if g := &x.Grants[i]; g.Seq == 0 || g.Seq > seq || g.Grant.Fault() != nil || len(g.Grant.Manifest) > 0 ||
+			g.Grant.RunLimitMS() < SyncRunMinMS || g.Grant.RunLimitMS() > SyncRunMaxMS || g.Grant.KindOf() != space.Workspace && g.Grant.KindOf() != space.Pack {
+			return fmt.Errorf("the grant of event %d is about %s", g.Seq, quoted(g.Grant.Space))
+		}
+	}
+	for i := range x.SyncsDone {
+		if n := x.SyncsDone[i].Number; n == 0 || n > x.SyncsAsked {
+			return fmt.Errorf("sync %d of %d has ended", n, x.SyncsAsked)
+		}
+	}
+	if x.Turn != nil {
+		if err := x.Turn.invariant(seq); err != nil {
+			return err
+		}
+	}
 	before := uint32(0)
 	for i := range x.Syncs {
 		o := &x.Syncs[i]
+		if err := o.invariant(seq, clock); err != nil {
+			return fmt.Errorf("sync %d: %w", o.Number, err)
+		}
+		for _, known := range o.Known {
+			if known.Seq > seq || x.Manifest(known.Hash) == nil {
+				return fmt.Errorf("sync %d knows the manifest %s of event %d", o.Number, known.Hash, known.Seq)
+			}
+		}
 		if o.Number <= before || o.Number > x.SyncsAsked || x.grant(o.Grant, o.Space) == nil || len(o.Known) > KnownMax ||
 			o.RunMS < SyncRunMinMS || o.RunMS > SyncRunMaxMS || !o.isLook() && x.OpenSyncOf(o.Space) != i {
 			return fmt.Errorf("the sync %+v is of nothing", *o)
@@ -258,8 +283,50 @@ func (x *Spaces) Invariant() error {
 	return nil
 }
 
+// invariant checks an open sync by itself.
+func (o *Sync) invariant(seq uint64, clock int64) error {
+	switch {
+	case o.At > clock || o.Deadline <= 0 || o.Seq > seq || o.Tools < 0 || o.Apply != "" && !o.Apply.known():
+		return fmt.Errorf("it is of event %d, was opened at %d, and is applied %q", o.Seq, o.At, o.Apply)
+	case len(o.Call) > quotedBytesMax || len(o.Version) > space.VersionBytesMax || len(o.Only) > onlyMax:
+		return errors.New("a text of it is too long")
+	case o.Prompt != "" && !space.IsID(o.Prompt) || o.Catalog != "" && !space.IsID(o.Catalog) || !planner.IsName(o.Target):
+		return errors.New("a name of it is none")
+	case o.Kind != space.Workspace && o.Kind != space.Pack || !space.IsSpaceName(o.Space, o.Kind):
+		return fmt.Errorf("it is of the %s %s", o.Kind, quoted(o.Space))
+	}
+	return nil
+}
+
+// invariant checks what spaces add to the latest turn.
+func (t *Turn) invariant(seq uint64) error {
+	if len(t.Pins) > 1+PacksMax || len(t.Grants) > GrantsMax || len(t.Parts) > space.PartsMax || len(t.Vars) > space.VarsMax || len(t.Narrowed) > space.SkillsMax {
+		return fmt.Errorf("the turn has %d spaces, %d grants, %d parts, %d variables", len(t.Pins), len(t.Grants), len(t.Parts), len(t.Vars))
+	}
+	if t.Prompt != "" && !space.IsID(t.Prompt) || t.Catalog != "" && !space.IsID(t.Catalog) {
+		return fmt.Errorf("the turn has the prompt pack %s and the catalog %s", quoted(t.Prompt), quoted(t.Catalog))
+	}
+	for i := range t.Grants {
+		if g := &t.Grants[i]; g.Kind != space.Pack || len(g.Space) > quotedBytesMax {
+			return fmt.Errorf("the turn has a grant about the %s %s", g.Kind, quoted(g.Space))
+		}
+	}
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		switch p.Role {
+		case "", PromptUser, PromptAssistant, PromptDocument, PromptImage, PromptSkills, PromptSkill:
+		default:
+			return fmt.Errorf("a part of the prompt is a %q", p.Role)
+		}
+		if p.Input > seq || len(p.MediaType) > space.MediaTypeBytesMax || len(p.Names) > space.SkillsMax {
+			return fmt.Errorf("a part of the prompt has %d names, and the input of event %d", len(p.Names), p.Input)
+		}
+	}
+	return nil
+}
+
 func (x *Spaces) pinsInvariant() (err error) {
-	seq, _ := x.Session.Now()
+	seq, clock := x.Session.Now()
 	x.eachPin(func(p *Pin) {
 		switch {
 		case x.Manifest(p.Hash) == nil:
@@ -268,6 +335,9 @@ func (x *Spaces) pinsInvariant() (err error) {
 			err = fmt.Errorf("the registry %s, under which %q was staged, is not at hand", p.Registry.Hash, p.Space)
 		case p.Seq > seq || p.Asked > seq || p.Grant > seq || p.Kind != x.Manifest(p.Hash).Kind || x.Manifest(p.Hash).Space != p.Space:
 			err = fmt.Errorf("the pin %+v is of nothing", *p)
+		case p.At > clock || len(p.Lacks) > LacksMax || p.Version != x.Manifest(p.Hash).Version || len(p.Source) > quotedBytesMax ||
+			p.Prompt != "" && x.Manifest(p.Hash).Prompt(p.Prompt) == nil || p.Catalog != "" && x.Manifest(p.Hash).Catalog(p.Catalog) == nil:
+			err = fmt.Errorf("the pin %+v does not fit its manifest", *p)
 		}
 	})
 	return err

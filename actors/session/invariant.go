@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // Check returns the first invariant that the state breaks. It is for tests, for
@@ -21,7 +23,7 @@ func (s *State) Check() error {
 	if s.Session == "" || s.Count == 0 && (s.Seq > 0 || s.Runs > 0) {
 		return fmt.Errorf("session %q is at %d after %d events", s.Session, s.Seq, s.Count)
 	}
-	for _, check := range []func() error{s.checkSpaces, s.checkMemory, s.checkItems, s.checkRuns, s.checkWakes, s.checkTurn} {
+	for _, check := range []func() error{s.spacesInvariant, s.memoryInvariant, s.itemsInvariant, s.runsInvariant, s.wakesInvariant, s.turnInvariant} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -29,8 +31,8 @@ func (s *State) Check() error {
 	return nil
 }
 
-// checkMemory checks what the session remembers besides its runs.
-func (s *State) checkMemory() error {
+// memoryInvariant checks what the session remembers besides its runs.
+func (s *State) memoryInvariant() error {
 	if len(s.IDs) > IDsMax || len(s.Facts) > FactsMax || len(s.Submissions) > SubmissionsMax {
 		return fmt.Errorf("%d ids, %d facts, %d submissions are remembered", len(s.IDs), len(s.Facts), len(s.Submissions))
 	}
@@ -40,8 +42,8 @@ func (s *State) checkMemory() error {
 		}
 	}
 	for i := range s.Submissions {
-		if n := len(s.Submissions[i].Name); n == 0 || n > IDBytesMax {
-			return fmt.Errorf("a submission of %d bytes is remembered", n)
+		if of := &s.Submissions[i]; of.Name == "" || len(of.Name) > IDBytesMax || of.Run == 0 || of.Run > s.Runs {
+			return fmt.Errorf("a submission of %d bytes is remembered, of run %d of %d", len(of.Name), of.Run, s.Runs)
 		}
 		if i > 0 && s.Submissions[i-1].Name >= s.Submissions[i].Name {
 			return fmt.Errorf("the submissions %q and %q are out of order", s.Submissions[i-1].Name, s.Submissions[i].Name)
@@ -60,6 +62,12 @@ func (s *State) checkMemory() error {
 			return fmt.Errorf("the host session is %+v", *s.Host)
 		}
 	}
+	if err := s.Usage.invariant(); err != nil || s.Cost < 0 {
+		return fmt.Errorf("all runs used %+v, for %d: %w", s.Usage, s.Cost, err)
+	}
+	if s.Closed && (s.Run != nil || len(s.Queue) > 0) {
+		return errors.New("the session is closed and has a run")
+	}
 	if s.Profile != "" && !s.registry.HasProfile(s.Profile) {
 		return fmt.Errorf("the registry has no profile %q", s.Profile)
 	}
@@ -68,21 +76,26 @@ func (s *State) checkMemory() error {
 			return fmt.Errorf("the session's overrides: %s", bad.detail)
 		}
 	}
-	if err := s.checkDone(); err != nil {
-		return err
+	if s.Done != nil {
+		if err := s.Done.invariant(s); err != nil {
+			return err
+		}
 	}
-	return s.checkRegistries()
+	return s.registriesInvariant()
 }
 
-// checkRegistries checks that the registries in use are those that the state names.
-func (s *State) checkRegistries() error {
+// registriesInvariant checks that the registries in use are those that the state names.
+func (s *State) registriesInvariant() error {
 	bases := []struct {
 		pin *spaces.RegistryPin
 		has *planner.Registry
 	}{{s.Registry, s.baseRegistry()}}
 	if s.turnSpace() == nil { // else its toolset names the composed registry
 		bases = append(bases, bases[0])
-		bases[1].pin, bases[1].has = s.turnsPin(), s.turnRegistry
+		bases[1].pin, bases[1].has = nil, s.turnRegistry
+		if s.Turn != nil {
+			bases[1].pin = s.Turn.Registry
+		}
 	}
 	for _, r := range bases {
 		want := s.install.Registry.Hash()
@@ -99,32 +112,24 @@ func (s *State) checkRegistries() error {
 	return nil
 }
 
-// turnsPin names the registry of the latest turn.
-func (s *State) turnsPin() *spaces.RegistryPin {
-	if s.Turn == nil {
-		return nil
+func (u *UsageTotal) invariant() error {
+	if u.CacheWriteTokens < 0 || u.CachedTokens < 0 || u.InputTokens < 0 || u.OutputTokens < 0 || u.ReasoningTokens < 0 {
+		return errors.New("a count is below 0")
 	}
-	return s.Turn.Registry
+	return nil
 }
 
-func (s *State) checkItems() error {
+func (s *State) itemsInvariant() error {
 	if len(s.Items) > itemsHeldMax {
 		return fmt.Errorf("the transcript holds %d items", len(s.Items))
 	}
 	size, call := 0, 0
 	for i := range s.Items {
 		it := &s.Items[i]
-		size += it.encodedBytesMax()
-		switch {
-		case it.Role != RoleUser && it.Role != RoleAssistant && it.Role != RoleTool:
-			return fmt.Errorf("item %d is of role %q", i, it.Role)
-		case it.Seq == 0 || it.Seq > s.Seq:
-			return fmt.Errorf("item %d is of event %d, the latest is %d", i, it.Seq, s.Seq)
-		case it.Role == RoleTool && it.Call != call, it.Role != RoleTool && it.Call != 0:
-			return fmt.Errorf("item %d is of call %d, it follows %d results", i, it.Call, call)
-		case it.Edit > s.Seq || len(it.Code) > CodeBytesMax || it.Detail.Check() != nil:
-			return fmt.Errorf("item %d is of edit %d, with a code of %d bytes and the detail %q: %w", i, it.Edit, len(it.Code), string(it.Detail), it.Detail.Check())
+		if err := it.invariant(s, call); err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
 		}
+		size += it.encodedBytesMax()
 		switch it.Role {
 		case RoleAssistant:
 			call = 0
@@ -139,32 +144,39 @@ func (s *State) checkItems() error {
 	return nil
 }
 
-func (s *State) checkRuns() error {
+// invariant checks one item; call is the position of the next result.
+func (it *Item) invariant(s *State, call int) error {
+	switch {
+	case it.Role != RoleUser && it.Role != RoleAssistant && it.Role != RoleTool:
+		return fmt.Errorf("it is of role %q", it.Role)
+	case it.Seq == 0 || it.Seq > s.Seq:
+		return fmt.Errorf("it is of event %d, the latest is %d", it.Seq, s.Seq)
+	case it.Role == RoleTool && it.Call != call, it.Role != RoleTool && it.Call != 0:
+		return fmt.Errorf("it is of call %d, and follows %d results", it.Call, call)
+	case it.Edit > s.Seq || len(it.Code) > CodeBytesMax || it.Detail.Check() != nil:
+		return fmt.Errorf("it is of edit %d, with a code of %d bytes and the detail %q: %w", it.Edit, len(it.Code), string(it.Detail), it.Detail.Check())
+	}
+	return nil
+}
+
+func (s *State) runsInvariant() error {
 	if s.Config != nil {
-		st := s.stack()
-		of := SessionConfigured{RunConfig: s.Config.Run, QueueMax: s.Config.QueueMax}
-		if bad := cmp.Or(of.limits(), s.configFault(&st, &s.Config.Run, s.Config.Workspace, false)); bad != nil {
-			return fmt.Errorf("the session's config: %s: %s", bad.code, bad.detail)
+		if err := s.Config.invariant(s); err != nil {
+			return err
 		}
 	}
 	if len(s.Queue) > queueHeldMax || s.Run == nil && len(s.Queue) > 0 {
 		return fmt.Errorf("%d runs are queued, active is %v", len(s.Queue), s.Run != nil)
 	}
-	if end := s.Last; end != nil {
-		switch {
-		case !end.Lifecycle.isEnd(), end.Number == 0 || end.Number > s.Runs:
-			return fmt.Errorf("run %d of %d ended %q", end.Number, s.Runs, end.Lifecycle)
-		case len(end.Code) > CodeBytesMax || end.Detail.Check() != nil:
-			return fmt.Errorf("run %d ended with a code of %d bytes and the detail %q: %w", end.Number, len(end.Code), string(end.Detail), end.Detail.Check())
+	if s.Last != nil {
+		if err := s.Last.invariant(s); err != nil {
+			return err
 		}
 	}
 	if s.Run == nil {
 		return nil
 	}
 	for i, r := range s.runs() {
-		if r.Number == 0 || r.Number > s.Runs || r.Seq == 0 || r.Seq > s.Seq {
-			return fmt.Errorf("run %d of %d is of event %d", r.Number, s.Runs, r.Seq)
-		}
 		if i >= 0 && r.Number == s.Run.Number {
 			return fmt.Errorf("run %d is active and queued", r.Number)
 		}
@@ -173,37 +185,97 @@ func (s *State) checkRuns() error {
 				return fmt.Errorf("run %d is queued twice", r.Number)
 			}
 		}
-		if r.Asked != nil && r.Operators {
-			if bad := listsFault(s.registry, "", r.Asked.lists()); bad != nil {
-				return fmt.Errorf("run %d, as requested: %s", r.Number, bad.detail)
-			}
-		}
-		if err := r.checkLifecycle(i >= 0, s.Seq); err != nil {
-			return fmt.Errorf("run %d: %w", r.Number, err)
-		}
-		if bad := s.runConfigFault(r); bad != nil {
-			return fmt.Errorf("run %d: %s: %s", r.Number, bad.code, bad.detail)
-		}
-		if !r.checkSkills(i >= 0) {
-			return fmt.Errorf("run %d: its active skills are %v", r.Number, r.Skills)
-		}
-		if err := r.checkSteps(); err != nil {
+		if err := r.invariant(s, i >= 0); err != nil {
 			return fmt.Errorf("run %d: %w", r.Number, err)
 		}
 	}
 	return nil
 }
 
-// checkTurn checks that an active run waits for something, that nothing else waits,
+func (c *SessionConfig) invariant(s *State) error {
+	st := s.stack()
+	of := SessionConfigured{RunConfig: c.Run, QueueMax: c.QueueMax}
+	if bad := cmp.Or(of.limits(), s.configFault(&st, &c.Run, c.Workspace, false)); bad != nil {
+		return fmt.Errorf("the session's config: %s: %s", bad.code, bad.detail)
+	}
+	return nil
+}
+
+func (end *Ended) invariant(s *State) error {
+	switch {
+	case !end.Lifecycle.isEnd(), end.Number == 0 || end.Number > s.Runs:
+		return fmt.Errorf("run %d of %d ended %q", end.Number, s.Runs, end.Lifecycle)
+	case len(end.Code) > CodeBytesMax || end.Detail.Check() != nil:
+		return fmt.Errorf("run %d ended with a code of %d bytes and the detail %q: %w", end.Number, len(end.Code), string(end.Detail), end.Detail.Check())
+	case len(end.FinishReason) > NameBytesMax:
+		return fmt.Errorf("run %d ended with a finish reason of %d bytes", end.Number, len(end.FinishReason))
+	case end.OverBudget != nil && (end.OverBudget.Used < 0 || end.OverBudget.Limit < 0 || end.OverBudget.Budget == ""):
+		return fmt.Errorf("run %d went over a budget by %+v", end.Number, *end.OverBudget)
+	}
+	return nil
+}
+
+func (r *Run) invariant(s *State, queued bool) error {
+	if r.Number == 0 || r.Number > s.Runs || r.Seq == 0 || r.Seq > s.Seq {
+		return fmt.Errorf("it is one of %d, and of event %d", s.Runs, r.Seq)
+	}
+	if r.Asked != nil && r.Operators {
+		if bad := listsFault(s.registry, "", r.Asked.lists()); bad != nil {
+			return fmt.Errorf("as requested: %s", bad.detail)
+		}
+	}
+	if err := r.lifecycleInvariant(queued, s.Seq); err != nil {
+		return err
+	}
+	if bad := s.runConfigFault(r); bad != nil {
+		return fmt.Errorf("%s: %s", bad.code, bad.detail)
+	}
+	if r.Deadline < 0 || r.PausedAt < 0 || r.PausedAt > s.Clock || len(r.Submission) > IDBytesMax || len(listOf(r.Only)) > NamesMax {
+		return fmt.Errorf("it ends at %d, was paused at %d, and is of submission %q", r.Deadline, r.PausedAt, sentence.Clip(r.Submission, IDBytesMax))
+	}
+	if err := r.Usage.invariant(); err != nil {
+		return fmt.Errorf("it used %+v: %w", r.Usage, err)
+	}
+	for _, name := range r.Joined {
+		if !space.IsSpaceName(name, space.Pack) {
+			return fmt.Errorf("it enabled %q, which names no pack", name)
+		}
+	}
+	if r.Workspace != nil && r.Workspace.Kind != space.Workspace {
+		return fmt.Errorf("its workspace is a %s", r.Workspace.Kind)
+	}
+	for i := range r.Calls {
+		if err := r.Calls[i].invariant(s, r); err != nil {
+			return fmt.Errorf("earlier call %d: %w", i, err)
+		}
+	}
+	if !r.skillsInvariant(queued) {
+		return fmt.Errorf("its active skills are %v", r.Skills)
+	}
+	return r.stepsInvariant()
+}
+
+// invariant checks one call of an earlier turn.
+func (c *StepCall) invariant(s *State, r *Run) error {
+	switch {
+	case c.Step < 0 || int64(c.Step) > int64(r.Turns) || c.Seq > s.Seq || c.CallsSeq > s.Seq || c.Edit > s.Seq:
+		return fmt.Errorf("it is of step %d of %d, of events %d, %d and %d", c.Step, r.Turns, c.CallsSeq, c.Seq, c.Edit)
+	case len(c.Code) > CodeBytesMax || len(c.ToolID) > planner.ToolIDBytesMax || len(c.ToolName) > NameBytesMax || len(c.Effect) > NameBytesMax || len(c.Status) > CodeBytesMax:
+		return errors.New("a text of it is too long")
+	}
+	return nil
+}
+
+// turnInvariant checks that an active run waits for something, that nothing else waits,
 // and that every deadline has a wake.
-func (s *State) checkTurn() error {
+func (s *State) turnInvariant() error {
 	t := s.Turn
 	switch {
 	case s.Run != nil && s.Run.Turns == 0:
 		if t != nil && t.isOpen() {
 			return fmt.Errorf("something of %s is open", turnName(t.Run, t.Number))
 		}
-		return s.checkWoken() // it was paused before its first turn
+		return s.wokenInvariant() // it was paused before its first turn
 	case t == nil && s.Run == nil:
 		return nil
 	case t == nil || s.Run != nil && (t.Run != s.Run.Number || t.Number != s.Run.Turns):
@@ -212,6 +284,8 @@ func (s *State) checkTurn() error {
 		return fmt.Errorf("%s waits to be asked again beside something open", turnName(t.Run, t.Number))
 	case t.OutputTokensMax < 0:
 		return fmt.Errorf("%s may say %d tokens", turnName(t.Run, t.Number), t.OutputTokensMax)
+	case t.At > s.Clock || t.Deadline < 0 || t.RunMS < 0:
+		return fmt.Errorf("%s was opened at %d, it is %d", turnName(t.Run, t.Number), t.At, s.Clock)
 	case t.Attempt >= AttemptsMax:
 		return fmt.Errorf("%s is at attempt %d", turnName(t.Run, t.Number), t.Attempt+1)
 	case t.Run == 0 || t.Number == 0 || t.Run > s.Runs:
@@ -223,27 +297,32 @@ func (s *State) checkTurn() error {
 	case !t.wasOpened() && (t.Open || t.Batch != nil):
 		return fmt.Errorf("%s was not asked, and is open or was answered", turnName(t.Run, t.Number))
 	}
-	if err := checkOffers(s.turnRegistry, t.defined()); err != nil {
+	if t.Defined == nil {
+	} else if err := offersInvariant(s.turnRegistry, *t.Defined); err != nil {
 		return fmt.Errorf("the definitions of %s: %w", turnName(t.Run, t.Number), err)
 	}
-	if err := s.checkStep(); err != nil {
-		return fmt.Errorf("%s: %w", turnName(t.Run, t.Number), err)
+	if t.Step != nil {
+		if err := t.Step.invariant(s); err != nil {
+			return fmt.Errorf("%s: %w", turnName(t.Run, t.Number), err)
+		}
 	}
 	if !t.wasOpened() {
-		return s.checkWoken() // nothing was offered
+		return s.wokenInvariant() // nothing was offered
 	}
-	if err := s.checkToolset(&t.Toolset); err != nil {
+	if err := s.toolsetInvariant(&t.Toolset); err != nil {
 		return err
 	}
-	if err := s.checkBatch(); err != nil {
-		return err
+	if t.Batch != nil {
+		if err := t.Batch.invariant(s); err != nil {
+			return err
+		}
 	}
-	return s.checkWoken()
+	return s.wokenInvariant()
 }
 
-// checkWoken checks that an active run waits for something, and that a wake is due
+// wokenInvariant checks that an active run waits for something, and that a wake is due
 // by its deadline.
-func (s *State) checkWoken() error {
+func (s *State) wokenInvariant() error {
 	t := s.Turn
 	deadline, any := s.nextDeadline()
 	switch {
@@ -278,7 +357,7 @@ func (l Lifecycle) isEnd() bool {
 // isInput reports whether one input can show a model this many bytes.
 func isInput(bytes int64) bool { return bytes >= 0 && bytes <= inputBytesMax }
 
-func (r *Run) checkLifecycle(queued bool, seq uint64) error {
+func (r *Run) lifecycleInvariant(queued bool, seq uint64) error {
 	switch {
 	case queued && (r.Lifecycle != "" || r.Turns > 0 || r.Held != "" || r.Before != "" || r.Breach):
 		return fmt.Errorf("it is queued and %q after %d turns", r.Lifecycle, r.Turns)
@@ -320,7 +399,7 @@ func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 	return nil
 }
 
-func (s *State) checkWakes() error {
+func (s *State) wakesInvariant() error {
 	if len(s.Wakes) > WakesMax {
 		return fmt.Errorf("%d wakes are open", len(s.Wakes))
 	}
@@ -329,13 +408,16 @@ func (s *State) checkWakes() error {
 		if n := s.Wakes[i].Number; n <= before || n > s.WakesAsked {
 			return fmt.Errorf("%s comes after %s of %d", wakeName(n), wakeName(before), s.WakesAsked)
 		}
+		if w := &s.Wakes[i]; w.At > s.Clock || w.Due <= 0 {
+			return fmt.Errorf("%s of %d is due at %d, it is %d", wakeName(w.Number), w.At, w.Due, s.Clock)
+		}
 		before = s.Wakes[i].Number
 	}
 	return nil
 }
 
-// checkToolset checks that a toolset is one of the pinned registry.
-func (s *State) checkToolset(set *planner.Toolset) error {
+// toolsetInvariant checks that a toolset is one of the pinned registry.
+func (s *State) toolsetInvariant(set *planner.Toolset) error {
 	reg := s.turnRegistry
 	if set.Registry != reg.Hash() || len(set.Verdicts) != 2*reg.Len() {
 		return fmt.Errorf("the toolset is of registry %s, pinned is %s", set.Registry, reg.Hash())
@@ -347,11 +429,11 @@ func (s *State) checkToolset(set *planner.Toolset) error {
 			return fmt.Errorf("the toolset is from %s", quoted(string(set.Source)))
 		}
 	}
-	return checkOffers(reg, set.Offers)
+	return offersInvariant(reg, set.Offers)
 }
 
-// checkOffers checks that a registry has the tools that are offered or defined.
-func checkOffers(reg *planner.Registry, offers []planner.Offer) error {
+// offersInvariant checks that a registry has the tools that are offered or defined.
+func offersInvariant(reg *planner.Registry, offers []planner.Offer) error {
 	for _, o := range offers {
 		if int(o.Tool()) >= reg.Len() || o.Variant() > len(reg.Tool(o.Tool()).Alternates) {
 			return fmt.Errorf("tool %d, descriptor %d is offered of %d tools", o.Tool(), o.Variant(), reg.Len())
@@ -360,11 +442,7 @@ func checkOffers(reg *planner.Registry, offers []planner.Offer) error {
 	return nil
 }
 
-func (s *State) checkBatch() error {
-	b := s.Turn.Batch
-	if b == nil {
-		return nil
-	}
+func (b *Batch) invariant(s *State) error {
 	switch {
 	case len(b.Calls) == 0 || len(b.Calls) > CallsMax || len(b.Plan.Calls) != len(b.Calls):
 		return fmt.Errorf("a batch of %d calls, %d are planned", len(b.Calls), len(b.Plan.Calls))
@@ -387,20 +465,17 @@ func (s *State) checkBatch() error {
 		}
 	}
 	for i := range b.Calls {
-		if err := s.checkCall(&b.Calls[i], group[i]-1); err != nil {
+		if err := b.Calls[i].invariant(s, group[i]-1); err != nil {
 			return fmt.Errorf("call %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// checkDone checks the last completed batch. A later turn must not mistake its
+// invariant checks the last completed batch. A later turn must not mistake its
 // results for its own. If it is the latest turn's, it has as many calls as that.
-func (s *State) checkDone() error {
-	d, t := s.Done, s.Turn
-	if d == nil {
-		return nil
-	}
+func (d *DoneBatch) invariant(s *State) error {
+	t := s.Turn
 	latest := t != nil && d.Run == t.Run && d.Turn == t.Number
 	switch {
 	case d.Run == 0 || d.Turn == 0 || d.Run > s.Runs || len(d.Results) > CallsMax,
@@ -414,8 +489,8 @@ func (s *State) checkDone() error {
 	return nil
 }
 
-// checkCall checks one call; group is its group, -1 for none.
-func (s *State) checkCall(c *Call, group int) error {
+// invariant checks one call; group is its group, -1 for none.
+func (c *Call) invariant(s *State, group int) error {
 	open := s.Turn.Batch.Group
 	switch c.Status {
 	case CallWaiting:
@@ -443,6 +518,12 @@ func (s *State) checkCall(c *Call, group int) error {
 	if c.Pack != nil && (c.done() || s.Spaces == nil) {
 		return fmt.Errorf("it is %s, and a person is shown the pack %s", c.Status, c.Pack.Pin.Space)
 	}
+	if c.At > s.Clock || c.Deadline < 0 || c.Approval != nil && c.Approval.Deadline <= 0 {
+		return fmt.Errorf("it was opened at %d, it is %d", c.At, s.Clock)
+	}
+	if c.Sync > 0 && (s.Spaces == nil || c.Sync > s.Spaces.SyncsAsked) || c.Pack != nil && len(c.Pack.Signer) > NameBytesMax {
+		return fmt.Errorf("it waits for sync %d", c.Sync)
+	}
 	if c.Edit > s.Seq || c.Approval != nil && c.Status != CallAwaiting {
 		return fmt.Errorf("it is %s, edited by event %d of %d", c.Status, c.Edit, s.Seq)
 	}
@@ -465,8 +546,8 @@ func (s *State) mayKeepArguments() bool {
 	return c.StepHook != nil || len(c.Steps) > 0 || c.Steps == nil && s.turnRegistry.AsksCalls()
 }
 
-// checkSteps checks what the run keeps for its steps.
-func (r *Run) checkSteps() error {
+// stepsInvariant checks what the run keeps for its steps.
+func (r *Run) stepsInvariant() error {
 	of := RunRequested{Config: &r.Config, Roles: r.Roles}
 	if bad := of.limits(); bad != nil {
 		return fmt.Errorf("%s", bad.detail)
@@ -486,15 +567,14 @@ func (r *Run) checkSteps() error {
 	return nil
 }
 
-// checkStep checks the record of who decided about the latest turn.
-func (s *State) checkStep() error {
-	step := s.Turn.Step
-	if step == nil {
-		return nil
-	}
+// invariant checks the record of who decided about the latest turn.
+func (step *TurnStep) invariant(s *State) error {
 	if len(step.Code) > CodeBytesMax || step.Detail.Check() != nil || len(step.Failed) > planner.StepRulesMax ||
 		len(step.Last) > CallsMax || len(step.Calls) > CallsMax || len(step.Facts) > FactsMax {
 		return fmt.Errorf("its step keeps too much")
+	}
+	if step.At > s.Clock || step.Deadline < 0 {
+		return fmt.Errorf("its step began at %d, it is %d", step.At, s.Clock)
 	}
 	for i := range step.Calls {
 		if len(step.Calls[i].Arguments) > planner.WhenArgumentsBytesMax {

@@ -76,6 +76,9 @@ var unsaid = map[string]string{
 	"no applied space has a skill":    "the manifest is looked into",
 	"would be shown before the":       "the manifest is looked into",
 	"nested ones included":            "parts inside parts",
+	"limit_exceeded at output.parts":  "parts inside parts",
+	"limit_exceeded at text.parts":    "parts inside parts",
+	"invalid_data at plan_hash":       "the hash of a plan",
 	"is too small: ":                  "what was used",
 	"is there twice: upper and lower": "two providers have one name",
 }

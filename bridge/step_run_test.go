@@ -51,7 +51,7 @@ func TestFailedStepFollowsTheFallback(t *testing.T) {
 		{"an error", executor.StepChoice{}, errors.New("no idea"), "hook_failed", "no idea"},
 		{"a typed error", executor.StepChoice{}, &executor.Error{Code: "closed", Detail: "come tomorrow"}, "closed", "come tomorrow"},
 		{"more than a context may hold", executor.StepChoice{Context: map[string]string{"x": strings.Repeat("x", 5000)}}, nil, "bad_settlement", "context: 5006 bytes, at most 4096"},
-		{"a tool that is not there", executor.StepChoice{ActiveTools: []string{"nope"}}, nil, "bad_settlement", "active_tools[0]: there is no tool"},
+		{"a tool that is not there", executor.StepChoice{ActiveTools: []string{"nope"}}, nil, "bad_settlement", "the settlement can't be used: unknown_tool at active_tools[0]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -68,6 +68,9 @@ const (
 	CallersRunStopped
 )
 
+// All returns the sentences by number, with a text of its own as the first.
+func All() []string { return table[:] }
+
 // table has the sentences by number. {0} is the first argument.
 var table = [...]string{
 	own: "{0}",

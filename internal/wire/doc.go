@@ -21,7 +21,7 @@
 //
 // A line <!-- codes: directory Name --> in docs/protocol.md stands above the table of the
 // constants of type Name, or of those whose names begin with it. Their comments are the
-// meanings.
+// meanings. The table below <!-- sentences --> is that of package sentence.
 package wire
 
 //go:generate go test -run ^TestFilesAreCurrent$ -args -rewrite

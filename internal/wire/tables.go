@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/refold/refold/actors/sentence"
 )
 
 // The lines of a document between which the table of a message's fields stands.
@@ -21,6 +23,7 @@ const (
 var (
 	codePlace  = regexp.MustCompile(`(?s)<!-- codes: ([^>]+) -->\n.*?<!-- end of codes -->`)
 	tablePlace = regexp.MustCompile(`(?s)<!-- fields: (\w+) -->\n.*?<!-- end of fields -->`)
+	sentences  = regexp.MustCompile(`(?s)<!-- sentences -->\n.*?<!-- end of sentences -->`)
 	link       = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
 )
 
@@ -48,6 +51,7 @@ func (s *source) withTables(text string, schemas map[string]node) (string, error
 		}
 		return fmt.Sprintf(tableBegins, name) + "\n" + fieldTable(doc) + tableEnds
 	})
+	text = sentences.ReplaceAllLiteralString(text, "<!-- sentences -->\n"+sentenceTable()+"<!-- end of sentences -->")
 	return text, failed
 }
 
@@ -77,6 +81,15 @@ func (s *source) codeTable(of string) (string, error) {
 		}
 	}
 	return text, nil
+}
+
+// sentenceTable returns the table of the sentences that states store.
+func sentenceTable() string {
+	text := "| number | sentence |\n|---|---|\n"
+	for n, words := range sentence.All() {
+		text += fmt.Sprintf("| %d | `%s` |\n", n, words)
+	}
+	return text
 }
 
 // fieldTable returns the table of the fields of an object, and of the objects in it; of

@@ -58,10 +58,10 @@ var unsaid = map[string]string{
 	"is the name of":                  "names that are kept",
 	"none name no space":              "names that are kept",
 	"dry: stages nothing":             "two fields that exclude each other",
-	"grant.manifest: comes with":      "who says it",
+	"grant.manifest: is only":         "who says it",
 	"is no public nkey":               "a checksum",
 	"1, 1.4 or 1.4.2":                 "a language of its own",
-	"is the workspace of the request": "two names of one space",
+	"be the workspace of the request": "two names of one space",
 	"is a workspace, not a pack":      "names are looked up in the grants",
 	"is a pack, not a workspace":      "names are looked up in the grants",
 	"bytes of text, at most":          "a sum over parts",
@@ -72,7 +72,7 @@ var unsaid = map[string]string{
 	"has no catalog":                  "the manifest is looked into",
 	"no manifest of the session has":  "the hash of a manifest",
 	"no workspace is applied":         "the manifest is looked into",
-	"plan_hash: is not this batch's":  "the hash of a plan",
+	"is not the hash of this batch":   "the hash of a plan",
 	"no applied space has a skill":    "the manifest is looked into",
 	"would be shown before the":       "the manifest is looked into",
 	"nested ones included":            "parts inside parts",
@@ -338,7 +338,7 @@ func TestSchemasRejectViolations(t *testing.T) {
 						outcome, complaint := a.try(changed, true)
 						if complaint != "" {
 							t.Errorf("%s = %.200s: %s", p.at, jsonOf(t, v), complaint)
-						} else if (outcome.code == "" || outcome.code == session.RejectNotPermitted || strings.HasPrefix(outcome.detail, "grant.manifest: comes")) && a.leads(changed) {
+						} else if (outcome.code == "" || outcome.code == session.RejectNotPermitted || strings.HasPrefix(outcome.detail, "grant.manifest: is only")) && a.leads(changed) {
 							bases = append(bases, changed)
 						}
 					}

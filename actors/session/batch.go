@@ -261,14 +261,14 @@ func (s *State) callFault(b *ToolCallSettled) *refusal {
 		return bad
 	}
 	if b.PlanHash != "" && !s.Turn.Batch.PlanHash.Is(b.PlanHash) {
-		return refuse(RejectInvalidData, "plan_hash: is not this batch's")
+		return refuse(RejectInvalidData, "plan_hash: is not the hash of this batch's plan")
 	}
 	return nil
 }
 
 func resultFault(b *ToolCallSettled) *refusal {
 	if CallStatus(b.Status) == CallSucceeded && b.Error != nil {
-		return refuse(RejectInvalidData, "error: the status is succeeded")
+		return refuse(RejectInvalidData, "error: is not allowed with status succeeded")
 	}
 	return cmp.Or(contentFault("output", b.Output, true), hostFault(b.HostSession))
 }
@@ -422,9 +422,9 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 	c := &t.Batch.Calls[i]
 	switch {
 	case b.Manifest != "" && !isHash(b.Manifest):
-		return refuse(RejectInvalidData, "manifest: is 64 lower-case hex digits")
+		return refuse(RejectInvalidData, "manifest: must be 64 lower-case hex digits")
 	case b.Decision == DecisionDeny && b.Arguments != "":
-		return refuse(RejectInvalidData, "arguments: belong to decision approve")
+		return refuse(RejectInvalidData, "arguments: are only allowed with decision approve")
 	}
 	if b.Decision == DecisionDeny {
 		detail := sentence.Say(sentence.Denied)
@@ -485,11 +485,11 @@ func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
 	t := s.Turn
 	switch {
 	case !ok || p.kind != kindTool:
-		return 0, refuse(RejectUnknownCall, "call: is the name of a call, r1t2c0, not "+quoted(b.Call))
+		return 0, refuse(RejectUnknownCall, "call: must name a call, such as r1t2c0, not "+quoted(b.Call))
 	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
 		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
 	case p.run < t.Run || p.turn < t.Number:
-		return 0, refuse(RejectApprovalStale, b.Call+" was over long before")
+		return 0, refuse(RejectApprovalStale, b.Call+" ended long ago")
 	case t.Batch == nil || int(p.n) >= len(t.Batch.Calls):
 		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
 	}
@@ -498,7 +498,7 @@ func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
 	case c.Status != CallAwaiting:
 		return 0, refuse(RejectApprovalStale, b.Call+" does not wait for approval: it is "+string(c.Status))
 	case b.ArgsHash != c.Approval.ArgsHash.String():
-		return 0, refuse(RejectApprovalStale, "args_hash: the call waits with "+c.Approval.ArgsHash.String())
+		return 0, refuse(RejectApprovalStale, "args_hash: must be that of the waiting call, "+c.Approval.ArgsHash.String())
 	}
 	return int(p.n), nil
 }
@@ -537,7 +537,7 @@ func (s *State) hostLoopFault(i int, b *ToolCallSettled) *refusal {
 }
 
 func planMismatch(want codec.Hash) *refusal {
-	return refuse(RejectPlanMismatch, "plan_hash: this batch's is "+want.String())
+	return refuse(RejectPlanMismatch, "plan_hash: must be that of this batch, "+want.String())
 }
 
 // toolBatchSettled settles all calls of the open batch that have no result. If
@@ -549,7 +549,7 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 	}
 	p, ok := parseName(b.Batch)
 	if !ok || p.kind != kindLLM {
-		return refuse(RejectInvalidData, "batch: is the name of a turn, r1t2, not "+quoted(b.Batch))
+		return refuse(RejectInvalidData, "batch: must name a turn, such as r1t2, not "+quoted(b.Batch))
 	}
 	t := s.Turn
 	switch done := s.Done; {
@@ -562,7 +562,7 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 	case done != nil && p.run == done.Run && p.turn == done.Turn && !s.isBatchLater(done):
 		return done.sameFault(b, s.LastPlan)
 	}
-	return refuse(RejectStale, "batch "+b.Batch+" was over long before")
+	return refuse(RejectStale, "batch "+b.Batch+" ended long ago")
 }
 
 // isBatchOpen reports whether the latest turn's batch has calls without a result.
@@ -711,7 +711,7 @@ func (s *State) endsAnother(h *HostSession) bool {
 // hostFault checks a host session, which may be nil.
 func hostFault(h *HostSession) *refusal {
 	if h != nil && h.Root != "" && h.Root[0] != '/' {
-		return refuse(RejectInvalidData, "host_session.root: is an absolute path")
+		return refuse(RejectInvalidData, "host_session.root: must be an absolute path")
 	}
 	return nil
 }

@@ -209,7 +209,7 @@ func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 	case budget == nil:
 		return nil
 	case door != DoorCtl:
-		return refuse(RejectNotPermitted, "budget: is raised through ctl alone")
+		return refuse(RejectNotPermitted, "budget: can only be raised through the door ctl")
 	}
 	bytes := s.nextInputBytes()
 	if run.Held == HeldGeneration {
@@ -371,7 +371,7 @@ func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
 	}
 	switch {
 	case given > 1:
-		return refuse(RejectInvalidData, path+": one of text, blob and parts, not several")
+		return refuse(RejectInvalidData, path+": must have only one of text, blob and parts")
 	case given == 0 && !mayBeEmpty:
 		return refuse(RejectInvalidData, path+": is empty: give text, a blob or parts")
 	case c.Blob == nil && (c.Size != 0 || c.MediaType != ""):

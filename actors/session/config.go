@@ -33,11 +33,11 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	case complete && c.Model == "":
 		return refuse(RejectMissingModel, "config.model: is missing")
 	case c.Provider != "" && !planner.IsName(c.Provider):
-		return refuse(RejectInvalidData, "config.provider: is a subject token: 1 to 64 of A-Za-z0-9_-")
+		return refuse(RejectInvalidData, "config.provider: must be a subject token: 1 to 64 of A-Za-z0-9_-")
 	case len(c.Params) > ParamsBytesMax:
 		return refuse(RejectLimitExceeded, "config.params: at most "+strconv.Itoa(ParamsBytesMax)+" bytes")
 	case len(c.Params) > 0 && !codec.IsMap(c.Params):
-		return refuse(RejectInvalidData, "config.params: is an object")
+		return refuse(RejectInvalidData, "config.params: must be an object")
 	case codec.HasBinary(c.Params):
 		return refuse(RejectInvalidData, "config.params: "+noBinary)
 	case codec.HasBinary(c.ResponseFormat):
@@ -90,7 +90,7 @@ func refsFault(reg *planner.Registry, c *RunConfig) *refusal {
 
 func hookFault(h *StepHook) *refusal {
 	if h != nil && !planner.IsName(h.Hook) {
-		return refuse(RejectInvalidData, "config.step_hook.hook: is a subject token: 1 to 64 of A-Za-z0-9_-")
+		return refuse(RejectInvalidData, "config.step_hook.hook: must be a subject token: 1 to 64 of A-Za-z0-9_-")
 	}
 	return nil
 }
@@ -340,7 +340,7 @@ func (in *Install) ingressFault(c *RunConfig) *refusal {
 	v := reflect.ValueOf(c).Elem()
 	for i, field := range configFields {
 		if !v.Field(i).IsZero() && !slices.Contains(in.ingress, field) {
-			return refuse(RejectNotPermitted, "config."+field+": the install policy keeps it to the door ctl")
+			return refuse(RejectNotPermitted, "config."+field+": the install policy allows it only through the door ctl")
 		}
 	}
 	return nil

@@ -155,7 +155,7 @@ func (s *State) apply(e Event) (string, *refusal) {
 		return env.Type, bad
 	}
 	if env.ID != "" && s.seen(env.ID) {
-		return env.Type, refuse(RejectDuplicateEvent, "the session took an event with this id before")
+		return env.Type, refuse(RejectDuplicateEvent, "the session has already accepted an event with this id")
 	}
 	if bad := s.applyType(eventTypeOf(env.Type), e.Door, env); bad != nil {
 		return env.Type, bad
@@ -395,7 +395,7 @@ func open(e Event) (Envelope, *refusal) {
 	case of == nil:
 		return env, refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
 	case !slices.Contains(of.doors, e.Door):
-		return env, refuse(RejectWrongDoor, env.Type+" is not said through the door "+string(e.Door))
+		return env, refuse(RejectWrongDoor, env.Type+" is not accepted through the door "+string(e.Door))
 	}
 	return env, env.limits()
 }
@@ -494,7 +494,7 @@ func ReadEnvelope(payload []byte) (env Envelope, err error) {
 func (s *State) settle(b *settlement) *refusal {
 	place, ok := parseName(b.effect)
 	if !ok || place.kind != b.kind {
-		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(b.effect)+
+		return refuse(RejectUnknownEffect, "this session has opened no effect "+quoted(b.effect)+
 			" of the class that "+b.typ+" settles")
 	}
 	_, status := s.statusOf(place)
@@ -504,18 +504,18 @@ func (s *State) settle(b *settlement) *refusal {
 		if settled, _ := s.statusOf(place); settled == settlementHash(b.typ, b.data) {
 			return nil
 		}
-		return refuse(RejectEffectSettled, b.effect+" was settled before, otherwise")
+		return refuse(RejectEffectSettled, b.effect+" was already settled with other content")
 	case effectOver:
 		if place.IsWake() {
 			return nil // all its settlements are identical
 		}
-		return refuse(RejectStale, b.effect+" was over long before")
+		return refuse(RejectStale, b.effect+" ended long ago")
 	case effectNotBegun:
 		return refuse(RejectIllegalTransition, b.effect+" has not begun: it waits for its group, or for a person")
 	case effectBySync:
 		return refuse(RejectIllegalTransition, b.effect+" is no effect: the settlement of its sync gives its result")
 	default:
-		return refuse(RejectUnknownEffect, "this session has not asked "+b.effect)
+		return refuse(RejectUnknownEffect, "this session has not opened "+b.effect)
 	}
 	return classes[place.kind].folds.settle(s, place, b)
 }

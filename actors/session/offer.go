@@ -359,7 +359,7 @@ func (s *State) factsSet(b *FactsSet) *refusal {
 	for _, pair := range b.Facts {
 		var value *string
 		if err := codec.Decode(pair.Value, &value); err != nil {
-			return refuse(RejectInvalidData, "facts: "+quoted(pair.Key)+" is text or null")
+			return refuse(RejectInvalidData, "facts: "+quoted(pair.Key)+" must be text or null")
 		}
 		switch {
 		case pair.Key == "" || len(pair.Key) > FactNameBytesMax:

@@ -40,7 +40,7 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 	case taken && s.Submissions[place].Content == content:
 		return nil // a repeat: a no-op whatever happened to the first request
 	case taken:
-		return refuse(RejectDuplicateSubmission, "submission "+quoted(b.Submission)+" was taken with other content")
+		return refuse(RejectDuplicateSubmission, "submission "+quoted(b.Submission)+" was already used with other content")
 	case s.Closed:
 		return sessionClosedRefusal()
 	case b.Submission != "" && len(s.Submissions) >= SubmissionsMax:
@@ -147,7 +147,7 @@ func (s *State) requestFault(door Door, b *RunRequested) *refusal {
 		return nil
 	}
 	if len(b.Roles) > 0 && !slices.Contains(s.install.ingress, ingressRoles) {
-		return refuse(RejectNotPermitted, "roles: the install policy keeps them to the door ctl")
+		return refuse(RejectNotPermitted, "roles: the install policy allows them only through the door ctl")
 	}
 	if b.Config != nil {
 		return s.install.ingressFault(b.Config)
@@ -189,7 +189,7 @@ func (s *State) busyFault(whenBusy string, run *Run) *refusal {
 		return refuse(RejectRunActive, "run "+strconv.FormatUint(uint64(s.Run.Number), 10)+" is active, and when_busy is reject")
 	}
 	if limit := s.queueMax(); len(s.Queue) >= limit {
-		return refuse(RejectQueueFull, "the queue holds its "+strconv.Itoa(limit)+" runs")
+		return refuse(RejectQueueFull, "the queue is full, with "+strconv.Itoa(limit)+" runs")
 	}
 	size := run.configBytes()
 	for i := range s.Queue {
@@ -674,7 +674,7 @@ func (s *State) runEdited(b *RunEdited) *refusal {
 		return bad
 	}
 	if b.Run == 0 {
-		return refuse(RejectInvalidData, "run: is missing: the number of a queued run")
+		return refuse(RejectInvalidData, "run: is missing: give the number of a queued run")
 	}
 	at, bad := s.addressed(b.Run)
 	if bad != nil {

@@ -131,7 +131,7 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 func (b *WorkspaceSyncRequested) fault() *refusal {
 	switch {
 	case !space.IsSpaceName(b.Workspace, space.Workspace):
-		return refuse(RejectInvalidData, "workspace: is the name of a space, not "+quoted(b.Workspace))
+		return refuse(RejectInvalidData, "workspace: must be the name of a space, not "+quoted(b.Workspace))
 	case b.Apply == "" && (b.PromptPack != "" || b.ToolCatalog != ""):
 		return refuse(RejectInvalidData, "prompt_pack and tool_catalog are chosen with apply")
 	case b.Dry && (b.Apply != "" || b.Grant != nil || len(b.Only) > 0):
@@ -153,9 +153,9 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 	}
 	switch {
 	case b.Grant.Space != b.Workspace:
-		return refuse(RejectInvalidData, "grant.space: is the workspace of the request, "+quoted(b.Workspace))
+		return refuse(RejectInvalidData, "grant.space: must be the workspace of the request, "+quoted(b.Workspace))
 	case len(b.Grant.Manifest) > 0:
-		return refuse(RejectInvalidData, "grant.manifest: comes with the install record alone")
+		return refuse(RejectInvalidData, "grant.manifest: is only allowed in the install record")
 	}
 	return nil
 }
@@ -163,9 +163,9 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 func choiceFault(prompt, catalog string) *refusal {
 	switch {
 	case prompt != "" && !space.IsID(prompt):
-		return refuse(RejectInvalidData, "prompt_pack: is the name of one, not "+quoted(prompt))
+		return refuse(RejectInvalidData, "prompt_pack: must be the name of one, not "+quoted(prompt))
 	case catalog != "" && !space.IsID(catalog):
-		return refuse(RejectInvalidData, "tool_catalog: is the name of one, not "+quoted(catalog))
+		return refuse(RejectInvalidData, "tool_catalog: must be the name of one, not "+quoted(catalog))
 	}
 	return nil
 }
@@ -286,14 +286,14 @@ func (b *syncSettlement) fault(typ string) *refusal {
 	case TypeWorkspaceSyncFailed:
 		for i := range b.failed.Problems {
 			if p := &b.failed.Problems[i]; !p.Code.Known() || p.Line < 0 || p.Line > NumberMax || len(p.Detail) > DetailBytesMax || len(p.File) > space.PathBytesMax || len(p.Path) > space.ProblemPathBytesMax {
-				return refuse(RejectInvalidData, "problems["+strconv.Itoa(i)+"]: has no such code, or is too long")
+				return refuse(RejectInvalidData, "problems["+strconv.Itoa(i)+"]: has an unknown code, or is too long")
 			}
 		}
 		return nil
 	case TypeWorkspaceSnapshotReady:
 		r := &b.ready
 		if !codec.IsMap(r.Manifest) || codec.HasBinary(r.Manifest) {
-			return refuse(RejectInvalidData, "manifest: is an object")
+			return refuse(RejectInvalidData, "manifest: must be an object")
 		}
 		return readerFault(r.Signature, r.Output)
 	}
@@ -307,7 +307,7 @@ func readerFault(by *space.Signature, output *Content) *refusal {
 		return bad
 	}
 	if by != nil && (len(by.Key) > NameBytesMax || len(by.Sig) > NameBytesMax) {
-		return refuse(RejectInvalidData, "signature: is none")
+		return refuse(RejectInvalidData, "signature: is not valid")
 	}
 	return nil
 }

@@ -762,9 +762,9 @@ func generationFault(b *GenerationSettled) *refusal {
 func statusFault(status string, f *Fault) *refusal {
 	switch {
 	case status == "ok" && f != nil:
-		return refuse(RejectInvalidData, "error: belongs to status failed")
+		return refuse(RejectInvalidData, "error: is only allowed with status failed")
 	case status == "failed" && f == nil:
-		return refuse(RejectInvalidData, "error: is missing, the status is failed")
+		return refuse(RejectInvalidData, "error: is required with status failed")
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (g *Grant) Fault() *GrantFault {
 	case wildcard && name != "" && !planner.IsName(name), !wildcard && !space.IsSpaceName(name, g.KindOf()):
 		return &GrantFault{"space", "is a name of 1 to 64 of A-Za-z0-9_-, of a pack 1 to 56, with a * at the end for all that begin so; refold, host and none name no space"}
 	case g.Target != "" && !planner.IsName(g.Target):
-		return &GrantFault{"target", "is a subject token: 1 to 64 of A-Za-z0-9_-"}
+		return &GrantFault{"target", "must be a subject token: 1 to 64 of A-Za-z0-9_-"}
 	case g.Version != "" && !isSelector(g.Version):
 		return &GrantFault{"version", "1, 1.4 or 1.4.2, not " + quoted(g.Version)}
 	case wildcard && len(g.Manifest) > 0:

@@ -78,7 +78,7 @@ func (o *Sync) grantFault(kind space.Kind, grant *Grant) *Refusal {
 	case kind != "" && kind != grant.KindOf():
 		return otherKind(o.Space, grant.KindOf(), kind)
 	case !grant.Attaches(AttachOperator):
-		return refuse(NotPermitted, "workspace: the grant lets models alone ask for "+quoted(o.Space)+": see its attach")
+		return refuse(NotPermitted, "workspace: only models may request "+quoted(o.Space)+": see its attach")
 	case grant.pinned() && len(o.Only) > 0:
 		return refuse(NotPermitted, "only: the grant trusts whole manifests, by digests or keys")
 	case o.Version != "" && !grant.Covers(o.Version):

@@ -32,7 +32,7 @@ func TestSpaceSyncSaysWhatToDoAboutItsReader(t *testing.T) {
 		{"support", `space_unreadable: as it is\n  read the log of the bridge that read it\n$`,
 			func() (string, string) { return failed("space_unreadable") }},
 		{"support", `strange: as it is\n$`, func() (string, string) { return failed("strange") }},
-		{"support", `bad_settlement: manifest: is an object\n  read the log of the bridge that read it\n$`,
+		{"support", `bad_settlement: manifest: must be an object\n  read the log of the bridge that read it\n$`,
 			func() (string, string) { return ready(`"bytes"`) }},
 		{"support", `workspace_untrusted: the manifest is that of "other"\n  the grant in the install record lists what is trusted: refold install --show\n$`,
 			func() (string, string) { return ready(`{"v":1,"kind":"workspace","space":"other"}`) }},

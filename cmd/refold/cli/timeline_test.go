@@ -66,7 +66,7 @@ func TestTimelineShowsTakenEvents(t *testing.T) {
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"hi"},"submission":"once"}`, "run requested: hi")
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"hi"},"submission":"once"}`, "RunRequested again: no effect")
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"ha"},"submission":"once"}`,
-		`RunRequested refused: duplicate_submission: submission "once" was taken with other content`)
+		`RunRequested refused: duplicate_submission: submission "once" was already used with other content`)
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"more"},"when_busy":"steer"}`, "run requested: more")
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"later"}}`, "run requested: later", "  run 2 is queued")
 	w.tells("llm", session.TypeToolCallsObserved, callsOfThree, "turn r1t1 (0 ms): ",
@@ -74,12 +74,12 @@ func TestTimelineShowsTakenEvents(t *testing.T) {
 		`  refused  nosuch: tool_unknown: there is no tool "nosuch"`, "  waits for approval  send r1t1c0")
 	w.tells("llm", session.TypeToolCallsObserved, callsOfThree, "ToolCallsObserved r1t1 again: no effect")
 	w.tells("llm", session.TypeGenerationSettled, `{"effect":"r1t1","status":"ok","text":{"text":"late"}}`,
-		"GenerationSettled r1t1 refused: effect_settled: r1t1 was settled before, otherwise")
+		"GenerationSettled r1t1 refused: effect_settled: r1t1 was already settled with other content")
 	hash = w.state.View().Batch.Calls[0].ArgsHash
 	w.tells("approve", session.TypeApprovalDecided, decides(`"decision":"approve","arguments":"{\"to\":1}"`),
 		`ApprovalDecided send r1t1c0 refused: invalid_data: …`)
 	w.tells("approve", session.TypeApprovalDecided, strings.Replace(decides(`"decision":"approve","arguments":"{\"to\":\"eve\"}"`), hash, strings.Repeat("0", 64), 1),
-		"ApprovalDecided send r1t1c0 refused: approval_stale: args_hash: the call waits with "+hash)
+		"ApprovalDecided send r1t1c0 refused: approval_stale: args_hash: must be that of the waiting call, "+hash)
 	w.tells("approve", session.TypeApprovalDecided, decides(`"decision":"approve"`), "  approved send r1t1c0")
 	w.tells("approve", session.TypeApprovalDecided, decides(`"decision":"deny","reason":"too late"`),
 		"ApprovalDecided send r1t1c0 refused: approval_stale: r1t1c0 does not wait for approval: it is open")
@@ -90,11 +90,11 @@ func TestTimelineShowsTakenEvents(t *testing.T) {
 	w.tells("tool", session.TypeToolCallSettled, `{"effect":"r1t1c0","status":"succeeded","output":{"text":"sent"},"odd":1}`,
 		"ToolCallSettled send r1t1c0 again: no effect")
 	w.tells("tool", session.TypeToolBatchSettled, `{"batch":"r1t1","plan_hash":"00","results":[]}`,
-		"ToolBatchSettled r1t1 refused: plan_mismatch: plan_hash: this batch's is "+w.state.View().Batch.PlanHash)
+		"ToolBatchSettled r1t1 refused: plan_mismatch: plan_hash: must be that of this batch, "+w.state.View().Batch.PlanHash)
 	w.tells("tool", session.TypeToolCallSettled, `{"effect":"r1t1c1","status":"succeeded","output":{"text":"shown\u009b2J\u202e"}}`,
 		"  succeeded show r1t1c1: shown\u009b2J\u202e")
 	w.tells("tool", session.TypeToolCallSettled, `{"effect":"r1t1c0","status":"failed"}`,
-		"ToolCallSettled send r1t1c0 refused: stale: r1t1c0 was over long before")
+		"ToolCallSettled send r1t1c0 refused: stale: r1t1c0 ended long ago")
 	w.tells("llm", session.TypeGenerationSettled, `{"effect":"r1t2","status":"ok","text":{"text":"done"},"odd":1}`,
 		"turn r1t2 (0 ms): without an answer", "  run 1 failed: bad_settlement: …")
 	w.tells("in", session.TypeRunInterrupt, `{}`, "RunInterruptRequested {}")

@@ -158,7 +158,7 @@ func (x *Spaces) notifyUncovered(before, st *Stack) {
 			continue
 		}
 		x.Session.Notify(WorkspaceApplied{
-			Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), Version: a.Version, PromptPack: a.Pin.Prompt, ToolCatalog: a.Pin.Catalog,
+			Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), Version: a.Version, PromptPack: a.Prompt, ToolCatalog: a.Catalog,
 			Registry: st.Registry.Hash().String(), ToolsRemoved: toolsMissingFrom(before.Registry, st.Registry), Warnings: firstProblems(lost),
 		})
 	}

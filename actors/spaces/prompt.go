@@ -68,7 +68,7 @@ func (st *Stack) Prompt(c Choice) *space.Prompt {
 	if w == nil || c.HasRefs || c.PromptPack == space.None {
 		return nil
 	}
-	return w.Manifest.Prompt(cmp.Or(c.PromptPack, w.Pin.Prompt, w.defaults().PromptPack, space.Default))
+	return w.Manifest.Prompt(cmp.Or(c.PromptPack, w.Prompt, w.defaults().PromptPack, space.Default))
 }
 
 // Catalog returns the base catalog of a run, nil if there is none. It is chosen like a
@@ -78,7 +78,7 @@ func (st *Stack) Catalog(c Choice) *space.Catalog {
 	if w == nil || c.ToolCatalog == space.None {
 		return nil
 	}
-	return w.Manifest.Catalog(cmp.Or(c.ToolCatalog, w.Pin.Catalog, w.defaults().ToolCatalog, space.Default))
+	return w.Manifest.Catalog(cmp.Or(c.ToolCatalog, w.Catalog, w.defaults().ToolCatalog, space.Default))
 }
 
 // defaults returns the manifest's defaults.

@@ -90,7 +90,7 @@ func (x *Spaces) Fail(o *Sync, code, detail string, problems []space.Problem, ca
 	return told
 }
 
-// Pin returns the pin of an accepted manifest for the person who decides over the
+// ForApproval returns the pin of an accepted manifest for the person who decides over the
 // call that waits for it, and the key whose signature makes it trusted.
 func (r *Read) ForApproval() (pin Pin, signer string) {
 	pin = r.Pin

@@ -66,7 +66,7 @@ func cancelCommand(t *testing.T, nobodyFolds bool) {
     calls:
       - {tool: shell, arguments: {command: "sleep 60 & echo $$ $! > IDS.new; mv IDS.new IDS; wait; echo over >> IDS.over"}}
       - {tool: shell, arguments: {command: "echo second >> IDS.over"}}
-  - shown: {asked: ^and, last: user, results: [{tool: shell, error: true, text: [cancelled, may have taken effect]}, {tool: shell, error: true, text: [cancelled, before the call was asked]}]}
+  - shown: {asked: ^and, last: user, results: [{tool: shell, error: true, text: [cancelled, may have taken effect]}, {tool: shell, error: true, text: [cancelled, before the call was started]}]}
     say: I see.
 `, "IDS", ids))
 	heard := listen(t, s.nc, "refold.out.s1")

@@ -23,7 +23,7 @@ func TestInterruptByAnotherClient(t *testing.T) {
     calls:
       - {tool: shell, arguments: {command: "read line < GATE && echo passed"}}
       - {tool: shell, arguments: {command: echo never}}
-  - shown: {asked: ^urgent, results: [{tool: shell, error: false, text: passed}, {tool: shell, error: true, text: [cancelled, before the call was asked]}]}
+  - shown: {asked: ^urgent, results: [{tool: shell, error: false, text: passed}, {tool: shell, error: true, text: [cancelled, before the call was started]}]}
     say: Yes?
   - shown: {asked: ^later, results: []}
     say: At last.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -14,28 +15,47 @@ import (
 // and the client library reports the failed write alone.
 type refusable struct {
 	net.Conn
-	seen int                    // bytes that were read; the reader's goroutine only
+	seen atomic.Int64           // bytes that were read
 	said atomic.Pointer[[]byte] // the server's error
+	open atomic.Bool            // the handshake is over: the server has answered a ping, or sent more than an error
 }
 
 // refusalWithin is how many bytes are searched for an error: those of the handshake.
 const refusalWithin = 8 << 10
 
+// unreadWithin is how long a failed write waits for the server's error.
+const unreadWithin = 100 * time.Millisecond
+
 func (c *refusable) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.seen < refusalWithin {
-		c.seen += n
-		if _, said, found := bytes.Cut(p[:n], []byte("-ERR ")); found {
-			said, _, _ = bytes.Cut(bytes.Clone(said), []byte("\r\n"))
-			c.said.Store(&said)
-		}
+	if c.seen.Load() >= refusalWithin {
+		c.open.Store(true)
+		return n, err
+	}
+	c.seen.Add(int64(n))
+	if bytes.Contains(p[:n], []byte("PONG\r\n")) {
+		c.open.Store(true)
+	}
+	if _, said, found := bytes.Cut(p[:n], []byte("-ERR ")); found {
+		said, _, _ = bytes.Cut(bytes.Clone(said), []byte("\r\n"))
+		c.said.Store(&said)
 	}
 	return n, err
 }
 
+// Write reads what the server has sent if a write of the handshake fails: the same
+// goroutine reads and writes then, and has not read the error.
 func (c *refusable) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	if said := c.said.Load(); err != nil && said != nil {
+	if err == nil {
+		return n, nil
+	}
+	for !c.open.Load() && c.said.Load() == nil && c.SetReadDeadline(time.Now().Add(unreadWithin)) == nil {
+		if _, failed := c.Read(make([]byte, refusalWithin)); failed != nil {
+			break
+		}
+	}
+	if said := c.said.Load(); said != nil {
 		err = fmt.Errorf("the server said %s (%w)", *said, err)
 	}
 	return n, err

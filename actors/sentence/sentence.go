@@ -4,9 +4,9 @@
 //
 // # Laws
 //
-//   - A number has one sentence for ever: snapshots have the number, and effects have the
-//     words. To say something in other words, add a sentence. The golden file
-//     testdata/sentences.txt fails a test if a line changes.
+//   - A number keeps its sentence for ever, since snapshots have the number and effects the
+//     words. To say something in other words, add a sentence. A test fails if a line of
+//     testdata/sentences.txt changes.
 //   - A text renders to at most BytesMax bytes of UTF-8.
 //   - A text of somebody else, such as a person's reason or a bridge's detail, is stored
 //     as it is.
@@ -22,14 +22,21 @@ import (
 // BytesMax is the most bytes of a rendered text, and of all arguments together.
 const BytesMax = 256
 
+// textMax is how many sentences a text has at most: what is wrong with an answer, how the
+// answer ended, and that it can't be repaired.
+const textMax = 3
+
+// quotedBytesMax is how much of a foreign text is quoted.
+const quotedBytesMax = 128
+
 // argumentsMax is how many arguments a sentence has at most.
 const argumentsMax = 4
 
 // Text is a stored text: somebody's own, or sentences. Its zero value is no text.
 type Text string
 
-// How sentences are stored: mark, number, and each argument after a separator; another
-// sentence follows after next.
+// A sentence is stored as mark, its number, and a separator before each argument. The
+// mark next stands between two sentences.
 const (
 	mark      = '\x01'
 	separator = '\x1f'
@@ -64,7 +71,7 @@ func Own(text string) Text {
 	return Text(text)
 }
 
-// And returns a text that is followed by a sentence.
+// And returns the text followed by a sentence. A text has at most three.
 func (t Text) And(n Number, args ...string) Text {
 	if t == "" || t[0] != mark {
 		t = Say(own, string(t))
@@ -81,7 +88,7 @@ func (t Text) String() string {
 	for part := range strings.SplitSeq(string(t), string(next)) {
 		parts = append(parts, render(part))
 	}
-	for i, part := range parts[:len(parts)-1] { // the later ones say what the first alone does not
+	for i, part := range parts[:len(parts)-1] { // a long one leaves room for those that follow
 		parts[i] = Clip(part, BytesMax/2)
 	}
 	return Clip(strings.Join(parts, "; "), BytesMax)
@@ -121,13 +128,21 @@ func (t Text) Check() error {
 		}
 		return nil
 	}
-	for part := range strings.SplitSeq(string(t), string(next)) {
+	parts := strings.Split(string(t), string(next))
+	if len(parts) > textMax {
+		return fmt.Errorf("it has %d sentences", len(parts))
+	}
+	for _, part := range parts {
 		if _, _, err := parse(part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// Quoted quotes a foreign text, cut and in ASCII: which other characters count as
+// printable changes between Go releases, and a detail may enter the state.
+func Quoted(text string) string { return strconv.QuoteToASCII(Clip(text, quotedBytesMax)) }
 
 // Clip cuts text to at most n bytes without splitting a character. Cut text is
 // copied, so that a state does not keep all of a large text alive.

@@ -104,6 +104,7 @@ func TestForeignTextsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []Text{
 		"\x01", "\x01999", "\x01-1", "\x0101\x1fa", "\x011", "\x011\x1fa\x1fb", Say(RunDeadline) + Text(next), Text(strings.Repeat("a", BytesMax+1)),
+		Say(RunDeadline).And(MayHaveRun).And(MayHaveRun).And(MayHaveRun),
 		Text("\x010\x1f" + strings.Repeat("a", 2*BytesMax)),
 	} {
 		if err := text.Check(); err == nil {

@@ -37,7 +37,7 @@ const (
 
 	// Why a call does not enable a pack.
 	PackNotGranted
-	PackVersionGoesElsewhere
+	VersionInName
 	PackIsWorkspace
 	PackForOperators
 	SourceNeeded
@@ -68,7 +68,7 @@ const (
 	CallersRunStopped
 )
 
-// All returns the sentences by number, with a text of its own as the first.
+// All returns the sentences by number. The first stands for the text of somebody else.
 func All() []string { return table[:] }
 
 // table has the sentences by number. {0} is the first argument.
@@ -101,34 +101,34 @@ var table = [...]string{
 	AnswerEnded:    "the answer ended with {0}",
 	NoTurnToRepair: "turns_max leaves no turn to repair it",
 
-	PackNotGranted:           "no grant covers {0}: extensions_list shows the packs that exist",
-	PackVersionGoesElsewhere: "the extension is {0}: version {1} belongs in identifier, as in {2}",
-	PackIsWorkspace:          "the extension {0} is a workspace, and models enable only packs: extensions_list shows the packs that exist",
-	PackForOperators:         "only operators may enable {0}: extensions_list shows the packs that exist",
-	SourceNeeded:             "the grant covers several packs: give the source, {0}",
-	SourceDecided:            "the grant fixes the source of {0}: leave source out",
-	SourceNotGranted:         "the grant is for source {0}, not {1}",
-	OptionsRefused:           "packs take no options: leave them out",
-	IdentifierUnknown:        "the identifier is {0} or {1}, not {2}",
-	VersionTooLong:           "a version has at most {0} bytes",
-	VersionNotGranted:        "the grant is for version {0}, not {1}",
-	SyncIsOpen:               "a sync of the pack is open: try again when it has ended",
-	PackIsWaiting:            "a version of the pack is staged or pending: an operator decides about it, or it is applied before the next turn",
-	PacksMax:                 "{0} packs are applied, which is the limit: an operator can detach one",
-	NoRoom:                   "the session has too many open syncs or staged spaces: try again when some have ended",
-	NotRead:                  "no trusted manifest could be read: the notice WorkspaceFailed tells an operator why",
-	OtherManifest:            "the manifest has changed since it was approved: call the tool again, so that a person sees the new one",
-	NoSuchVersion:            "there is no version {0} of {1} that the grant trusts: leave the version out, or ask for another",
-	OtherVersionRead:         "{0}: the grant is for version {1}, and another was read",
-	OtherVersionAsked:        "{0}: version {1} was requested, and another was read",
-	ReaderNotGranted:         "{0}: the grant is not for source {1}",
-	NotSigned:                "{0}: the grant lists no digest of the manifest, and none of its keys signed it",
-	ManifestFault:            "{0}: {1} at {2}",
-	PackUnfit:                "{0}: the pack does not fit what is applied: the notice WorkspaceFailed tells an operator why",
-	SpaceDetached:            "the space was detached",
-	AskedByOperator:          "an operator requested the pack",
-	AnotherSync:              "another sync of the space was requested",
-	ReadForEndedCall:         "the call that it was read for has ended",
-	CallersRunEnded:          "the run whose call requested it ended first",
-	CallersRunStopped:        "the run whose call requested it was stopped",
+	PackNotGranted:    "no grant covers {0}: extensions_list shows the packs that exist",
+	VersionInName:     "the extension is {0}: version {1} belongs in identifier, as in {2}",
+	PackIsWorkspace:   "the extension {0} is a workspace, and models enable only packs: extensions_list shows the packs that exist",
+	PackForOperators:  "only operators may enable {0}: extensions_list shows the packs that exist",
+	SourceNeeded:      "the grant covers several packs: give the source, {0}",
+	SourceDecided:     "the grant fixes the source of {0}: leave source out",
+	SourceNotGranted:  "the grant is for source {0}, not {1}",
+	OptionsRefused:    "packs take no options: leave them out",
+	IdentifierUnknown: "the identifier is {0} or {1}, not {2}",
+	VersionTooLong:    "a version has at most {0} bytes",
+	VersionNotGranted: "the grant is for version {0}, not {1}",
+	SyncIsOpen:        "a sync of the pack is open: try again when it has ended",
+	PackIsWaiting:     "a version of the pack is staged or pending: an operator decides about it, or it is applied before the next turn",
+	PacksMax:          "{0} packs are applied, which is the limit: an operator can detach one",
+	NoRoom:            "the session has too many open syncs or staged spaces: try again when some have ended",
+	NotRead:           "no trusted manifest could be read: the notice WorkspaceFailed tells an operator why",
+	OtherManifest:     "the manifest has changed since it was approved: call the tool again, so that a person sees the new one",
+	NoSuchVersion:     "there is no version {0} of {1} that the grant trusts: leave the version out, or ask for another",
+	OtherVersionRead:  "{0}: the grant is for version {1}, and another was read",
+	OtherVersionAsked: "{0}: version {1} was requested, and another was read",
+	ReaderNotGranted:  "{0}: the grant is not for source {1}",
+	NotSigned:         "{0}: the grant lists no digest of the manifest, and none of its keys signed it",
+	ManifestFault:     "{0}: {1} at {2}",
+	PackUnfit:         "{0}: the pack does not fit what is applied: the notice WorkspaceFailed tells an operator why",
+	SpaceDetached:     "the space was detached",
+	AskedByOperator:   "an operator requested the pack",
+	AnotherSync:       "another sync of the space was requested",
+	ReadForEndedCall:  "the call that it was read for has ended",
+	CallersRunEnded:   "the run whose call requested it ended first",
+	CallersRunStopped: "the run whose call requested it was stopped",
 }

@@ -485,7 +485,7 @@ func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
 	t := s.Turn
 	switch {
 	case !ok || p.kind != kindTool:
-		return 0, refuse(RejectUnknownCall, "call: must name a call, such as r1t2c0, not "+quoted(b.Call))
+		return 0, refuse(RejectUnknownCall, "call: must name a call, such as r1t2c0, not "+sentence.Quoted(b.Call))
 	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
 		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
 	case p.run < t.Run || p.turn < t.Number:
@@ -549,7 +549,7 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 	}
 	p, ok := parseName(b.Batch)
 	if !ok || p.kind != kindLLM {
-		return refuse(RejectInvalidData, "batch: must name a turn, such as r1t2, not "+quoted(b.Batch))
+		return refuse(RejectInvalidData, "batch: must name a turn, such as r1t2, not "+sentence.Quoted(b.Batch))
 	}
 	t := s.Turn
 	switch done := s.Done; {
@@ -645,7 +645,7 @@ func (s *State) settleBatch(b *ToolBatchSettled) *refusal {
 func callOf(batch string, calls int, r *ToolCallSettled) (int, *refusal) {
 	p, ok := parseName(r.Effect)
 	if !ok || p.kind != kindTool || turnName(p.run, p.turn) != batch || int(p.n) >= calls {
-		return 0, refuse(RejectUnknownCall, "batch "+batch+" has no call "+quoted(r.Effect))
+		return 0, refuse(RejectUnknownCall, "batch "+batch+" has no call "+sentence.Quoted(r.Effect))
 	}
 	return int(p.n), nil
 }
@@ -696,7 +696,7 @@ func (s *State) hostSessionUpdated(b *HostSessionUpdated) *refusal {
 		return bad
 	}
 	if s.endsAnother(&host) {
-		return refuse(RejectStale, "host session "+quoted(host.ID)+" is not the one that is ready, "+quoted(s.Host.ID))
+		return refuse(RejectStale, "host session "+sentence.Quoted(host.ID)+" is not the one that is ready, "+sentence.Quoted(s.Host.ID))
 	}
 	s.setHost(host)
 	return nil

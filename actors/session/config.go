@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -45,7 +46,7 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	case len(c.ResponseFormat) > FormatBytesMax:
 		return refuse(RejectLimitExceeded, "config.response_format: at most "+strconv.Itoa(FormatBytesMax)+" bytes")
 	case c.Profile != "" && !reg.HasProfile(c.Profile):
-		return refuse(RejectUnknownProfile, "config.profile: the registry has no profile "+quoted(c.Profile))
+		return refuse(RejectUnknownProfile, "config.profile: the registry has no profile "+sentence.Quoted(c.Profile))
 	}
 	if fault := formatFault(c.ResponseFormat); fault != "" {
 		return refuse(RejectInvalidData, "config.response_format"+fault)
@@ -59,7 +60,7 @@ func configToolsFault(reg *planner.Registry, c *RunConfig) *refusal {
 		return bad
 	}
 	if _, ok := reg.Lookup(c.ToolChoice); !ok && !planner.IsChoiceMode(c.ToolChoice) {
-		return refuse(RejectUnknownTool, "config.tool_choice: auto, none, required, or a tool of the registry, not "+quoted(c.ToolChoice))
+		return refuse(RejectUnknownTool, "config.tool_choice: auto, none, required, or a tool of the registry, not "+sentence.Quoted(c.ToolChoice))
 	}
 	if bad := hookFault(c.StepHook); bad != nil {
 		return bad
@@ -125,9 +126,7 @@ func (s *State) sessionConfigured(data codec.Raw) *refusal {
 		return bad
 	}
 	s.Config = config
-	if s.Spaces != nil {
-		s.dropContent()
-	}
+	s.dropContent()
 	return nil
 }
 
@@ -505,7 +504,7 @@ func (c *RunConfig) priceFor(held *RunConfig) *refusal {
 		}
 	}
 	if b := c.Budget; b != nil && (b.Cost > 0 || b.SessionCost > 0) {
-		return refuse(RejectNotPermitted, "config.model: the operator's prices have none for "+quoted(c.Model)+", and a budget of cost holds")
+		return refuse(RejectNotPermitted, "config.model: the operator's prices have none for "+sentence.Quoted(c.Model)+", and a budget of cost holds")
 	}
 	return nil
 }
@@ -541,7 +540,7 @@ func (s *State) runConfigFault(run *Run) *refusal {
 		return s.configFault(&st, &c, run.Workspace, true)
 	}
 	if own := run.Workspace; own != nil && !s.isGranted(own.Space) {
-		return refuse(RejectWorkspaceInvalid, "config.workspace: the session has no grant for "+quoted(own.Space)+" any more")
+		return refuse(RejectWorkspaceInvalid, "config.workspace: the session has no grant for "+sentence.Quoted(own.Space)+" any more")
 	}
 	of, bad := s.stackOf(&st, &c, run.Workspace)
 	if bad != nil {
@@ -563,7 +562,7 @@ func onlyFault(reg *planner.Registry, names []string) *refusal {
 		}
 		ref, err := codec.ParseRef(name)
 		if _, ok := reg.LookupRef(ref); err != nil || !ok {
-			return refuse(RejectUnknownTool, "config.active_tools["+strconv.Itoa(i)+"]: the registry has no tool "+quoted(name))
+			return refuse(RejectUnknownTool, "config.active_tools["+strconv.Itoa(i)+"]: the registry has no tool "+sentence.Quoted(name))
 		}
 	}
 	return nil

@@ -393,7 +393,7 @@ func open(e Event) (Envelope, *refusal) {
 	case of == nil && isReserved(env.Type):
 		return env, refuse(RejectReservedType, env.Type+" is an event of a later release")
 	case of == nil:
-		return env, refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
+		return env, refuse(RejectUnknownType, "no event is called "+sentence.Quoted(env.Type))
 	case !slices.Contains(of.doors, e.Door):
 		return env, refuse(RejectWrongDoor, env.Type+" is not accepted through the door "+string(e.Door))
 	}
@@ -456,7 +456,7 @@ func placeOf(err error) string {
 	if at.Field != "" {
 		place = strings.TrimPrefix(place+"."+at.Field, ".")
 	}
-	if quote := quoted(place); len(quote) > len(place)+len(`""`) { // it is no plain name
+	if quote := sentence.Quoted(place); len(quote) > len(place)+len(`""`) { // it is no plain name
 		return quote
 	}
 	return place
@@ -494,7 +494,7 @@ func ReadEnvelope(payload []byte) (env Envelope, err error) {
 func (s *State) settle(b *settlement) *refusal {
 	place, ok := parseName(b.effect)
 	if !ok || place.kind != b.kind {
-		return refuse(RejectUnknownEffect, "this session has opened no effect "+quoted(b.effect)+
+		return refuse(RejectUnknownEffect, "this session has opened no effect "+sentence.Quoted(b.effect)+
 			" of the class that "+b.typ+" settles")
 	}
 	_, status := s.statusOf(place)

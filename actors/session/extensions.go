@@ -43,7 +43,7 @@ func (s *State) readEnable(arguments string) *enabling {
 	_ = json.Unmarshal([]byte(arguments), &e.enableArguments) // the schema was checked
 	x := s.spaces()
 	e.about, e.seq = x.GrantNow(e.Extension)
-	if e.grant = e.about; e.grant != nil && (e.grant.KindOf() != space.Pack || !e.grant.Attaches(spaces.AttachModel)) {
+	if e.grant = e.about; e.grant != nil && (e.grant.SpaceKind() != space.Pack || !e.grant.MayRequest(spaces.AttachModel)) {
 		e.grant = nil
 	}
 	if name, version, ok := strings.Cut(e.Identifier, "@"); ok && name == e.Extension {
@@ -81,17 +81,17 @@ func (s *State) enableFault(arguments string) (status CallStatus, code string, d
 	case !named && wildcard:
 		return refused(sentence.SourceNeeded, sources)
 	case named && !wildcard:
-		return refused(sentence.SourceDecided, quoted(e.Extension))
+		return refused(sentence.SourceDecided, sentence.Quoted(e.Extension))
 	case named && !slices.Contains(e.grant.ReaderSources(), e.Source):
-		return refused(sentence.SourceNotGranted, sources, quoted(e.Source))
+		return refused(sentence.SourceNotGranted, sources, sentence.Quoted(e.Source))
 	case len(e.Options) > 0:
 		return refused(sentence.OptionsRefused)
 	case e.Identifier != "" && e.Identifier != e.Extension && e.version == "":
-		return refused(sentence.IdentifierUnknown, quoted(e.Extension), quoted(e.Extension+"@1.4"), quoted(e.Identifier))
+		return refused(sentence.IdentifierUnknown, sentence.Quoted(e.Extension), sentence.Quoted(e.Extension+"@1.4"), sentence.Quoted(e.Identifier))
 	case len(e.version) > space.VersionBytesMax:
 		return refused(sentence.VersionTooLong, strconv.Itoa(space.VersionBytesMax))
 	case e.version != "" && !e.grant.Covers(e.version):
-		return refused(sentence.VersionNotGranted, e.grant.Version, quoted(e.version))
+		return refused(sentence.VersionNotGranted, e.grant.Version, sentence.Quoted(e.version))
 	case was != nil && was.Kind == space.Pack:
 		return CallSucceeded, CodeAlreadyLoaded, sentence.Own(s.alreadyLoaded(e, was))
 	case x.OpenSyncOf(e.Extension) >= 0:
@@ -110,12 +110,12 @@ func (s *State) enableFault(arguments string) (status CallStatus, code string, d
 // noGrant says why no grant lets a model enable the pack.
 func (e *enabling) noGrant() sentence.Text {
 	if name, version, ok := strings.Cut(e.Extension, "@"); ok {
-		return sentence.Say(sentence.PackVersionGoesElsewhere, quoted(name), quoted(version), quoted(e.Extension))
+		return sentence.Say(sentence.VersionInName, sentence.Quoted(name), sentence.Quoted(version), sentence.Quoted(e.Extension))
 	}
-	switch name := quoted(e.Extension); {
+	switch name := sentence.Quoted(e.Extension); {
 	case e.about == nil:
 		return sentence.Say(sentence.PackNotGranted, name)
-	case e.about.KindOf() != space.Pack:
+	case e.about.SpaceKind() != space.Pack:
 		return sentence.Say(sentence.PackIsWorkspace, name)
 	default:
 		return sentence.Say(sentence.PackForOperators, name)

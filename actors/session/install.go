@@ -129,8 +129,8 @@ func ParseInstall(payload []byte) (*Install, error) {
 		in.ingress = DefaultIngress()
 	}
 	in.spaces, err = spaces.NewRecord(spaces.Record{
-		Grants: rec.Spaces, Registry: registry, Floor: in.floor, Covered: rec.Policy.Coverage == CoverageFail, PromptFault: promptFault, ToolFault: toolFault,
-	}, &sessionLayer)
+		Grants: rec.Spaces, Registry: registry, Floor: in.floor, Own: &sessionLayer, AllBound: rec.Policy.Coverage == CoverageFail, PromptFault: promptFault, ToolFault: toolFault,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("install record: %w", err)
 	}

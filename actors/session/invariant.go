@@ -297,9 +297,10 @@ func (s *State) turnInvariant() error {
 	case !t.wasOpened() && (t.Open || t.Batch != nil):
 		return fmt.Errorf("%s was not asked, and is open or was answered", turnName(t.Run, t.Number))
 	}
-	if t.Defined == nil {
-	} else if err := offersInvariant(s.turnRegistry, *t.Defined); err != nil {
-		return fmt.Errorf("the definitions of %s: %w", turnName(t.Run, t.Number), err)
+	if t.Defined != nil {
+		if err := offersInvariant(s.turnRegistry, *t.Defined); err != nil {
+			return fmt.Errorf("the definitions of %s: %w", turnName(t.Run, t.Number), err)
+		}
 	}
 	if t.Step != nil {
 		if err := t.Step.invariant(s); err != nil {
@@ -426,7 +427,7 @@ func (s *State) toolsetInvariant(set *planner.Toolset) error {
 	case "", planner.ProfileFromConfig, planner.ProfileFromSession, planner.ProfileFromProvider, planner.ProfileFromDefault:
 	default:
 		if set.IsFromProfile() {
-			return fmt.Errorf("the toolset is from %s", quoted(string(set.Source)))
+			return fmt.Errorf("the toolset is from %s", sentence.Quoted(string(set.Source)))
 		}
 	}
 	return offersInvariant(reg, set.Offers)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -39,19 +40,19 @@ const (
 	TurnsDefault   = 100      // turns of a run
 	TurnsMax       = 10_000   // upper limit of turns_max
 
-	ItemsMax              = 10_000    // items of a transcript
-	EffectBytesMax        = 768 << 10 // an effect's payload
-	CallsMax              = 64        // calls of a batch that may run
-	CallsSeenMax          = 1_024     // calls in one answer of a model
-	StepCallsMax          = 256       // calls of earlier turns that a step hook is shown
-	StepItemsMax          = 512       // items of the transcript that a step hook is shown
-	StepArgumentBytesMax  = 1 << 10   // arguments of one call that a step hook is shown; the rest is in the log
-	StepArgumentsBytesMax = 64 << 10  // arguments of all calls that a step hook is shown, the latest first
-	CodeBytesMax          = 64        // a code in a settlement
-	DetailBytesMax        = 256       // a detail, anywhere
-	TokensMax             = 1 << 40   // a count in a usage
-	OutputTokensMax       = 1<<31 - 1 // upper limit of output_tokens_max
-	NumberMax             = 1 << 53   // a time, a duration, a size: exact in every JSON reader
+	ItemsMax              = 10_000            // items of a transcript
+	EffectBytesMax        = 768 << 10         // an effect's payload
+	CallsMax              = 64                // calls of a batch that may run
+	CallsSeenMax          = 1_024             // calls in one answer of a model
+	StepCallsMax          = 256               // calls of earlier turns that a step hook is shown
+	StepItemsMax          = 512               // items of the transcript that a step hook is shown
+	StepArgumentBytesMax  = 1 << 10           // arguments of one call that a step hook is shown; the rest is in the log
+	StepArgumentsBytesMax = 64 << 10          // arguments of all calls that a step hook is shown, the latest first
+	CodeBytesMax          = 64                // a code in a settlement
+	DetailBytesMax        = sentence.BytesMax // a detail, anywhere
+	TokensMax             = 1 << 40           // a count in a usage
+	OutputTokensMax       = 1<<31 - 1         // upper limit of output_tokens_max
+	NumberMax             = 1 << 53           // a time, a duration, a size: exact in every JSON reader
 
 	FactsMax          = 64      // facts of a session
 	FactNameBytesMax  = 64      // a fact's name

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -31,7 +32,7 @@ type Source interface {
 func ParseRegistrySet(e Event) (*planner.Registry, error) {
 	env, bad := open(e)
 	if bad == nil && env.Type != TypeToolRegistrySet {
-		bad = refuse(RejectInvalidData, "is a "+quoted(env.Type))
+		bad = refuse(RejectInvalidData, "is a "+sentence.Quoted(env.Type))
 	}
 	var registry *planner.Registry
 	if bad == nil {
@@ -103,7 +104,7 @@ func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 func (s *State) orphanFault(st *spaces.Stack) *refusal {
 	registry := st.Registry
 	if s.Profile != "" && !registry.HasProfile(s.Profile) {
-		return refuse(RejectUnknownProfile, "the session's profile "+quoted(s.Profile)+" is not in it")
+		return refuse(RejectUnknownProfile, "the session's profile "+sentence.Quoted(s.Profile)+" is not in it")
 	}
 	if o := s.Overrides; o != nil {
 		if bad := listsFault(registry, "the session's overrides: ", o.lists()); bad != nil {
@@ -172,7 +173,7 @@ func (s *State) pinned() *spaces.RegistryPin {
 // toolProfileSelected selects the session's profile, from the next turn on.
 func (s *State) toolProfileSelected(b *ToolProfileSelected) *refusal {
 	if !s.registry.HasProfile(b.Profile) {
-		return refuse(RejectUnknownProfile, "profile: the registry has no profile "+quoted(b.Profile))
+		return refuse(RejectUnknownProfile, "profile: the registry has no profile "+sentence.Quoted(b.Profile))
 	}
 	s.Profile, s.toolsMoved = b.Profile, true
 	return nil
@@ -266,10 +267,10 @@ func listsFault(reg *planner.Registry, path string, lists []list) *refusal {
 		for i, name := range l.names {
 			tool, ok := reg.Lookup(name)
 			if !ok {
-				return refuse(RejectUnknownTool, path+l.field+"["+strconv.Itoa(i)+"]: the registry has no tool "+quoted(name))
+				return refuse(RejectUnknownTool, path+l.field+"["+strconv.Itoa(i)+"]: the registry has no tool "+sentence.Quoted(name))
 			}
 			if first := slices.Index(before, tool); first >= 0 {
-				return refuse(RejectInvalidData, path+l.field+"["+strconv.Itoa(i)+"]: "+quoted(name)+" is the tool of "+
+				return refuse(RejectInvalidData, path+l.field+"["+strconv.Itoa(i)+"]: "+sentence.Quoted(name)+" is the tool of "+
 					l.field+"["+strconv.Itoa(first)+"]: name each tool once")
 			}
 			before = append(before, tool)
@@ -359,13 +360,13 @@ func (s *State) factsSet(b *FactsSet) *refusal {
 	for _, pair := range b.Facts {
 		var value *string
 		if err := codec.Decode(pair.Value, &value); err != nil {
-			return refuse(RejectInvalidData, "facts: "+quoted(pair.Key)+" must be text or null")
+			return refuse(RejectInvalidData, "facts: "+sentence.Quoted(pair.Key)+" must be text or null")
 		}
 		switch {
 		case pair.Key == "" || len(pair.Key) > FactNameBytesMax:
 			return refuse(RejectInvalidData, "facts: a name is 1 to "+strconv.Itoa(FactNameBytesMax)+" bytes")
 		case value != nil && len(*value) > FactValueBytesMax:
-			return refuse(RejectLimitExceeded, "facts: "+quoted(pair.Key)+" has at most "+strconv.Itoa(FactValueBytesMax)+" bytes")
+			return refuse(RejectLimitExceeded, "facts: "+sentence.Quoted(pair.Key)+" has at most "+strconv.Itoa(FactValueBytesMax)+" bytes")
 		}
 		at, found := slices.BinarySearchFunc(facts, pair.Key, func(f planner.Fact, name string) int {
 			return strings.Compare(f.Name, name)

@@ -137,15 +137,11 @@ func outside(field string, got, low, high int64) *refusal {
 func noValue(field, got string, values ...string) *refusal {
 	last := len(values) - 1
 	if len(values) > 10 {
-		return refuse(RejectInvalidData, field+": there is no "+quoted(got))
+		return refuse(RejectInvalidData, field+": there is no "+sentence.Quoted(got))
 	}
-	return refuse(RejectInvalidData, field+": "+strings.Join(values[:last], ", ")+" or "+values[last]+", not "+quoted(got))
+	return refuse(RejectInvalidData, field+": "+strings.Join(values[:last], ", ")+" or "+values[last]+", not "+sentence.Quoted(got))
 }
 
 func isOneOf(text string, values ...string) bool { return slices.Contains(values, text) }
 
 func itemOf(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
-
-// quoted quotes a foreign text, cut and in ASCII: which other characters count as
-// printable changes between Go releases, and a detail may enter the state.
-func quoted(text string) string { return strconv.QuoteToASCII(sentence.Clip(text, NameBytesMax)) }

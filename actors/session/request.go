@@ -40,7 +40,7 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 	case taken && s.Submissions[place].Content == content:
 		return nil // a repeat: a no-op whatever happened to the first request
 	case taken:
-		return refuse(RejectDuplicateSubmission, "submission "+quoted(b.Submission)+" was already used with other content")
+		return refuse(RejectDuplicateSubmission, "submission "+sentence.Quoted(b.Submission)+" was already used with other content")
 	case s.Closed:
 		return sessionClosedRefusal()
 	case b.Submission != "" && len(s.Submissions) >= SubmissionsMax:
@@ -403,7 +403,7 @@ func (s *State) endRun(end Ended, answer *GenerationSettled) {
 	}
 	s.Last, s.Run = &end, nil
 	x := s.spaces()
-	x.DropOf(run.Number)
+	x.DropRun(run.Number)
 	s.requeueSteers(run)
 	if len(s.Queue) > 0 {
 		next := s.Queue[0]

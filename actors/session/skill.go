@@ -101,10 +101,10 @@ func (s *State) skillFault(toolID, arguments string, loading *[]string) planner.
 	name, st := skillNamed(arguments), s.turnStack()
 	of, skill := st.Skill(name)
 	if skill == nil {
-		return refused(planner.InvalidArguments, "there is no skill "+quoted(name)+"; there are: "+s.usableSkills(&st))
+		return refused(planner.InvalidArguments, "there is no skill "+sentence.Quoted(name)+"; there are: "+s.usableSkills(&st))
 	}
 	if why := s.unusable(of, skill); why != "" {
-		return refused(planner.InvalidArguments, "the skill "+quoted(name)+" can't be used: "+why+"; there are: "+s.usableSkills(&st))
+		return refused(planner.InvalidArguments, "the skill "+sentence.Quoted(name)+" can't be used: "+why+"; there are: "+s.usableSkills(&st))
 	}
 	if toolID != toolSkillLoad || s.hasActive(of, name) || slices.Contains(*loading, name) {
 		return planner.Rejection{}

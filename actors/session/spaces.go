@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// spaceSession is a state as its spaces see it.
+// spaceSession implements spaces.Session.
 type spaceSession State
 
 func (s *spaceSession) state() *State { return (*State)(s) }
@@ -28,19 +28,19 @@ func (s *spaceSession) Composed() *planner.Registry { return s.registry }
 
 func (s *spaceSession) Idle() bool { return s.Run == nil }
 
-func (s *spaceSession) Unfit(st *spaces.Stack) string {
+func (s *spaceSession) Missing(st *spaces.Stack) string {
 	if bad := s.state().orphanFault(st); bad != nil {
 		return bad.detail
 	}
 	return ""
 }
 
-func (s *spaceSession) Names(is func(*spaces.Pin) bool) string {
-	if s.Config != nil && s.Config.Workspace != nil && is(s.Config.Workspace) {
+func (s *spaceSession) NamedBy(matches func(*spaces.Pin) bool) string {
+	if s.Config != nil && s.Config.Workspace != nil && matches(s.Config.Workspace) {
 		return "the session's config.workspace"
 	}
 	for _, run := range s.state().runs() {
-		if run.Operators && run.Workspace != nil && is(run.Workspace) {
+		if run.Operators && run.Workspace != nil && matches(run.Workspace) {
 			return "run " + strconv.FormatUint(uint64(run.Number), 10) + ": config.workspace"
 		}
 	}
@@ -67,14 +67,14 @@ func (s *spaceSession) EachPin(fn func(*spaces.Pin)) {
 
 func (s *spaceSession) Withdraw(sync uint32) { s.state().withdraw(Place{kind: kindSpace, n: sync}) }
 
-func (s *spaceSession) Compose(registry *planner.Registry) {
+func (s *spaceSession) SetComposed(registry *planner.Registry) {
 	s.registry, s.toolsMoved = registry, true
 	s.state().doubtClients()
 }
 
-func (s *spaceSession) Moved() { s.toolsMoved = true }
+func (s *spaceSession) ToolsChanged() { s.toolsMoved = true }
 
-func (s *spaceSession) Notify(n spaces.Notice) { notify(s.state(), n.Type(), n) }
+func (s *spaceSession) Notify(typ string, notice any) { notify(s.state(), typ, notice) }
 
 // spaces returns the session's spaces. If a method makes their State, the caller stores
 // it in s.Spaces.
@@ -92,12 +92,12 @@ func (s *State) isGranted(name string) bool {
 // dropContent drops what no pin names any more.
 func (s *State) dropContent() {
 	if x := s.spaces(); x.State != nil {
-		x.Drop()
+		x.Prune()
 	}
 }
 
-// refused returns the refusal of spaces; nil for nil.
-func refused(bad *spaces.Refusal) *refusal {
+// refusalOf returns a refusal of package spaces; nil for nil.
+func refusalOf(bad *spaces.Refusal) *refusal {
 	if bad == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 		Apply: b.Apply, Catalog: b.ToolCatalog, Data: codec.Digest(data), Dry: b.Dry, Only: b.Only, Prompt: b.PromptPack, Space: b.Workspace, Version: b.Version,
 	}, b.Kind, b.Grant)
 	if bad != nil {
-		return refused(bad)
+		return refusalOf(bad)
 	}
 	s.Spaces = x.State
 	if withdrawn != nil {
@@ -131,7 +131,7 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 func (b *WorkspaceSyncRequested) fault() *refusal {
 	switch {
 	case !space.IsSpaceName(b.Workspace, space.Workspace):
-		return refuse(RejectInvalidData, "workspace: must be the name of a space, not "+quoted(b.Workspace))
+		return refuse(RejectInvalidData, "workspace: must be the name of a space, not "+sentence.Quoted(b.Workspace))
 	case b.Apply == "" && (b.PromptPack != "" || b.ToolCatalog != ""):
 		return refuse(RejectInvalidData, "prompt_pack and tool_catalog are chosen with apply")
 	case b.Dry && (b.Apply != "" || b.Grant != nil || len(b.Only) > 0):
@@ -153,7 +153,7 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 	}
 	switch {
 	case b.Grant.Space != b.Workspace:
-		return refuse(RejectInvalidData, "grant.space: must be the workspace of the request, "+quoted(b.Workspace))
+		return refuse(RejectInvalidData, "grant.space: must be the workspace of the request, "+sentence.Quoted(b.Workspace))
 	case len(b.Grant.Manifest) > 0:
 		return refuse(RejectInvalidData, "grant.manifest: is only allowed in the install record")
 	}
@@ -163,9 +163,9 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 func choiceFault(prompt, catalog string) *refusal {
 	switch {
 	case prompt != "" && !space.IsID(prompt):
-		return refuse(RejectInvalidData, "prompt_pack: must be the name of one, not "+quoted(prompt))
+		return refuse(RejectInvalidData, "prompt_pack: must be the name of one, not "+sentence.Quoted(prompt))
 	case catalog != "" && !space.IsID(catalog):
-		return refuse(RejectInvalidData, "tool_catalog: must be the name of one, not "+quoted(catalog))
+		return refuse(RejectInvalidData, "tool_catalog: must be the name of one, not "+sentence.Quoted(catalog))
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (s *State) workspaceApplyRequested(b *WorkspaceApplyRequested) *refusal {
 		return bad
 	}
 	x := s.spaces()
-	return refused(x.Apply(b.Workspace, b.Hash, b.Mode, b.PromptPack, b.ToolCatalog))
+	return refusalOf(x.Apply(b.Workspace, b.Hash, b.Mode, b.PromptPack, b.ToolCatalog))
 }
 
 // workspaceDetached drops all of a space.
@@ -186,7 +186,7 @@ func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
 	for _, o := range withdrawn {
 		s.endEnable(&o.Sync, CallCancelled, o.Code, o.Detail, nil)
 	}
-	return refused(bad)
+	return refusalOf(bad)
 }
 
 // syncs folds the effects of class space.
@@ -225,7 +225,7 @@ func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 	var caller *spaces.Caller
 	if waiting >= 0 {
 		c = &s.Turn.Batch.Calls[waiting]
-		caller = &spaces.Caller{Run: s.Run.Number, Asking: s.isBeingRead(c)}
+		caller = &spaces.Caller{Run: s.Run.Number, ForApproval: s.isBeingRead(c)}
 		if c.Pack != nil {
 			caller.Approved = &c.Pack.Pin
 		}
@@ -246,11 +246,11 @@ func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 	if result.Joined {
 		s.Run.Joined = append(s.Run.Joined, o.Space)
 	}
-	if caller != nil && caller.Asking && result.Read != nil {
+	if caller != nil && caller.ForApproval && result.Read != nil {
 		c.Pack = &ReadPack{}
 		c.Pack.Pin, c.Pack.Signer = result.Read.ForApproval()
 	}
-	x.Drop()
+	x.Prune()
 	if c != nil && c.Pack != nil && c.Status == CallAwaiting {
 		s.notifyApproval(waiting)
 		return nil
@@ -314,12 +314,13 @@ func readerFault(by *space.Signature, output *Content) *refusal {
 
 func (syncs) status(s *State, p Place) (codec.Hash, effectStatus) {
 	x := s.spaces()
-	switch hash, known, open, settled := x.Status(p.n); {
-	case !known:
+	switch {
+	case s.Spaces == nil || p.n > s.Spaces.SyncsAsked:
 		return codec.Hash{}, effectUnknown
-	case open:
+	case x.SyncAt(p.n) >= 0:
 		return codec.Hash{}, effectOpen
-	case settled:
+	}
+	if hash := s.Spaces.Settlement(p.n); !hash.IsZero() {
 		return hash, effectSettled
 	}
 	return codec.Hash{}, effectOver
@@ -448,7 +449,7 @@ func (c *RunConfig) isOwn() bool { return c.Workspace != "" }
 
 // choice returns what a config chooses of spaces.
 func (c *RunConfig) choice() spaces.Choice {
-	return spaces.Choice{PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog, Refs: len(listOf(c.PromptRefs)), HasRefs: c.PromptRefs != nil, Skills: c.Skills}
+	return spaces.Choice{PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog, PromptRefs: c.PromptRefs, Skills: c.Skills}
 }
 
 // stackOf returns the stack of a run with a config, given the applied stack st. own
@@ -472,9 +473,9 @@ func (s *State) ownWorkspace(c *RunConfig) (*spaces.Pin, *refusal) {
 		return nil, nil
 	}
 	x := s.spaces()
-	own := x.HeldAs(c.Workspace, space.Workspace)
+	own := x.PinOf(c.Workspace, space.Workspace)
 	if own == nil {
-		return nil, refuse(RejectWorkspaceInvalid, "config.workspace: no manifest of the session has the hash "+quoted(c.Workspace)+": sync it first")
+		return nil, refuse(RejectWorkspaceInvalid, "config.workspace: no manifest of the session has the hash "+sentence.Quoted(c.Workspace)+": sync it first")
 	}
 	return own, nil
 }
@@ -516,10 +517,10 @@ func skillsFault(st *spaces.Stack, c *RunConfig) *refusal {
 	for i, name := range c.Skills {
 		path := "config.skills[" + strconv.Itoa(i) + "]: "
 		if slices.Contains(c.Skills[:i], name) {
-			return refuse(RejectInvalidData, path+quoted(name)+" stands twice")
+			return refuse(RejectInvalidData, path+sentence.Quoted(name)+" stands twice")
 		}
 		if _, skill := st.Skill(name); skill == nil {
-			return refuse(RejectWorkspaceInvalid, path+"no applied space has a skill "+quoted(name))
+			return refuse(RejectWorkspaceInvalid, path+"no applied space has a skill "+sentence.Quoted(name))
 		}
 	}
 	if len(st.Spaces) == 0 {
@@ -666,7 +667,7 @@ func (in *Install) CheckSpace(m *space.Manifest) (problems, warnings []space.Pro
 func ParseSnapshotReady(e Event) (*space.Manifest, codec.Hash, error) {
 	env, bad := open(e)
 	if bad == nil && env.Type != TypeWorkspaceSnapshotReady {
-		bad = refuse(RejectInvalidData, "is a "+quoted(env.Type))
+		bad = refuse(RejectInvalidData, "is a "+sentence.Quoted(env.Type))
 	}
 	var b WorkspaceSnapshotReady
 	if bad == nil {

@@ -857,7 +857,7 @@ func (f *ResponseFormat) problemOf(b *GenerationSettled) (problem sentence.Text)
 		problem = sentence.Own(fault)
 	}
 	if reason := b.oddFinish(); problem != "" && reason != "" {
-		problem = problem.And(sentence.AnswerEnded, quoted(sentence.Clip(reason, CodeBytesMax)))
+		problem = problem.And(sentence.AnswerEnded, sentence.Quoted(sentence.Clip(reason, CodeBytesMax)))
 	}
 	return problem
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -592,7 +593,7 @@ func (s *State) why(tool planner.ToolIndex) string {
 	case StepFromHook:
 		return text + " (the step hook)"
 	case StepFromProfile:
-		return text + " (rule " + strconv.Itoa(step.Rule) + " of profile " + quoted(step.Profile) + ")"
+		return text + " (rule " + strconv.Itoa(step.Rule) + " of profile " + sentence.Quoted(step.Profile) + ")"
 	}
 	return text + " (rule " + strconv.Itoa(step.Rule) + " of the run)"
 }

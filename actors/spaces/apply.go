@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -40,7 +41,7 @@ func (x *Spaces) Apply(name, hash string, mode Mode, prompt, catalog string) *Re
 	if at := x.stagedAt(pin.Space); at >= 0 && x.Staged[at].Pin.Hash == pin.Hash {
 		x.Staged = slices.Delete(x.Staged, at, at+1)
 	}
-	x.Drop()
+	x.Prune()
 	return nil
 }
 
@@ -65,7 +66,7 @@ func (x *Spaces) appliable(name, hash string) (Stage, *Refusal) {
 		case len(of) > 1:
 			return Stage{}, refuse(InvalidData, "workspace: "+strconv.Itoa(len(of))+" spaces are staged or pending: name one")
 		case len(of) == 1 && hash != "" && !of[0].Pin.Hash.Is(hash):
-			return Stage{}, refuse(Stale, "hash: "+quoted(of[0].Pin.Space)+" has "+of[0].Pin.Hash.String())
+			return Stage{}, refuse(Stale, "hash: "+sentence.Quoted(of[0].Pin.Space)+" has "+of[0].Pin.Hash.String())
 		case len(of) == 1:
 			return of[0], nil
 		}
@@ -108,7 +109,7 @@ func (x *Spaces) makePending(pin Pin, mode Mode, requestSeq uint64) *Refusal {
 	x.Pending = waiting
 	for i := range displaced {
 		was := &displaced[i].Pin
-		x.Session.Notify(WorkspaceDisplaced{Workspace: was.Space, Kind: was.Kind, Hash: was.Hash.String(), By: pin.Space, ByHash: pin.Hash.String()})
+		x.Session.Notify(NoticeWorkspaceDisplaced, WorkspaceDisplaced{Workspace: was.Space, Kind: was.Kind, Hash: was.Hash.String(), By: pin.Space, ByHash: pin.Hash.String()})
 	}
 	if atOnce {
 		x.apply(pin, ModeImmediate)
@@ -139,7 +140,7 @@ func (x *Spaces) stackWith(st *Stack, pin Pin) (Stack, *Refusal) {
 	if bad := x.Record.Floor.Check(out.Registry, a.Manifest.Tools); bad != nil {
 		return invalid(bad.Error())
 	}
-	if missing := a.uncovered(out.Registry); len(missing) > 0 && x.Record.Covered {
+	if missing := a.uncovered(out.Registry); len(missing) > 0 && x.Record.AllBound {
 		return invalid(missing[0].Path + ": " + missing[0].Detail)
 	}
 	if lost := x.Record.CoverageFault(&out); lost != "" {
@@ -151,8 +152,8 @@ func (x *Spaces) stackWith(st *Stack, pin Pin) (Stack, *Refusal) {
 	if over := out.PromptSize(Choice{}).Over(); over != "" {
 		return invalid(over)
 	}
-	if unfit := x.Session.Unfit(&out); unfit != "" {
-		return invalid(unfit)
+	if missing := x.Session.Missing(&out); missing != "" {
+		return invalid(missing)
 	}
 	return out, nil
 }
@@ -160,9 +161,9 @@ func (x *Spaces) stackWith(st *Stack, pin Pin) (Stack, *Refusal) {
 // HasNo returns the detail for a name that a workspace, or none, does not have.
 func (a *Adopted) HasNo(what, name string) string {
 	if a == nil {
-		return "no workspace is applied, and " + what + " " + quoted(name) + " is one's"
+		return "no workspace is applied, and " + what + " " + sentence.Quoted(name) + " is one's"
 	}
-	return "workspace " + quoted(a.Space) + " has no " + what + " " + quoted(name)
+	return "workspace " + sentence.Quoted(a.Space) + " has no " + what + " " + sentence.Quoted(name)
 }
 
 // Boundary applies the spaces that wait for this boundary, one after another: the first
@@ -180,7 +181,7 @@ func (x *Spaces) Boundary(firstTurn bool) {
 		}
 		x.apply(waiting[i].Pin, waiting[i].Mode)
 	}
-	x.Drop()
+	x.Prune()
 }
 
 // apply applies a pin if it fits, and publishes that, or why it doesn't fit.
@@ -196,7 +197,7 @@ func (x *Spaces) apply(pin Pin, mode Mode) {
 		x.notifyGone(w, nil)
 	}
 	x.Recompose(&st)
-	x.Session.Notify(WorkspaceApplied{
+	x.Session.Notify(NoticeWorkspaceApplied, WorkspaceApplied{
 		Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Mode: mode, Version: pin.Version,
 		PromptPack: pin.Prompt, ToolCatalog: pin.Catalog, Registry: st.Registry.Hash().String(),
 		ToolsAdded: toolsMissingFrom(st.Registry, before.Registry), ToolsRemoved: toolsMissingFrom(before.Registry, st.Registry),
@@ -207,12 +208,12 @@ func (x *Spaces) apply(pin Pin, mode Mode) {
 // CoverageFault returns which tool of a catalog a stack does not bind, if the record
 // demands all; else "".
 func (r *Record) CoverageFault(st *Stack) string {
-	if !r.Covered {
+	if !r.AllBound {
 		return ""
 	}
 	for i := range st.Spaces {
 		if missing := st.Spaces[i].uncovered(st.Registry); len(missing) > 0 {
-			return "space " + quoted(st.Spaces[i].Space) + ": " + missing[0].Detail
+			return "space " + sentence.Quoted(st.Spaces[i].Space) + ": " + missing[0].Detail
 		}
 	}
 	return ""
@@ -226,7 +227,7 @@ func (x *Spaces) Rebase(base *planner.Registry) (Stack, string) {
 	if bad := st.Compose(); bad != nil {
 		what := "the session's own tools"
 		if bad.Layer < len(st.Spaces) {
-			what = "space " + quoted(st.Spaces[bad.Layer].Space)
+			what = "space " + sentence.Quoted(st.Spaces[bad.Layer].Space)
 		}
 		return st, what + ": " + bad.Error()
 	}
@@ -237,7 +238,7 @@ func (x *Spaces) Rebase(base *planner.Registry) (Stack, string) {
 func (x *Spaces) Recompose(st *Stack) {
 	before := x.Stack()
 	x.adopt(st)
-	x.Session.Compose(st.Registry)
+	x.Session.SetComposed(st.Registry)
 	x.notifyUncovered(&before, st)
 }
 

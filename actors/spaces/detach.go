@@ -11,14 +11,14 @@ import (
 // the syncs that it withdrew.
 func (x *Spaces) Detach(name string, kind space.Kind) (withdrawn []*Ended, bad *Refusal) {
 	if x.State == nil || !x.holds(name) {
-		return nil, refuse(UnknownSpace, "workspace: the session has nothing of "+quoted(name))
+		return nil, refuse(UnknownSpace, "workspace: the session has nothing of "+sentence.Quoted(name))
 	}
 	if is := x.kindOf(name); kind != "" && is != kind {
 		return nil, otherKind(name, is, kind)
 	}
 	is := func(p *Pin) bool { return p.Space == name }
-	if place := x.Session.Names(is); place != "" {
-		return nil, refuse(WorkspaceInvalid, place+" names a manifest of "+quoted(name))
+	if place := x.Session.NamedBy(is); place != "" {
+		return nil, refuse(WorkspaceInvalid, place+" names a manifest of "+sentence.Quoted(name))
 	}
 	now := x.Stack()
 	st := now.without(func(a *Adopted) bool { return is(&a.Pin) })
@@ -28,8 +28,8 @@ func (x *Spaces) Detach(name string, kind space.Kind) (withdrawn []*Ended, bad *
 	if bad := st.Compose(); bad != nil {
 		return nil, refuse(WorkspaceInvalid, bad.Error())
 	}
-	if unfit := x.Session.Unfit(&st); unfit != "" {
-		return nil, refuse(WorkspaceInvalid, unfit)
+	if missing := x.Session.Missing(&st); missing != "" {
+		return nil, refuse(WorkspaceInvalid, missing)
 	}
 	if lost := x.Record.CoverageFault(&st); lost != "" {
 		return nil, refuse(WorkspaceInvalid, lost)
@@ -46,7 +46,7 @@ func (x *Spaces) Detach(name string, kind space.Kind) (withdrawn []*Ended, bad *
 	x.Staged = slices.DeleteFunc(x.Staged, func(p Stage) bool { return is(&p.Pin) })
 	x.Grants = slices.DeleteFunc(x.Grants, func(g GrantPin) bool { return g.Grant.Space == name })
 	x.Recompose(&st)
-	x.Drop()
+	x.Prune()
 	return withdrawn, nil
 }
 
@@ -58,7 +58,7 @@ func (x *Spaces) anySyncOf(name string) int {
 // kindOf returns the kind of a space that the session holds.
 func (x *Spaces) kindOf(name string) (kind space.Kind) {
 	if grant, _ := x.GrantNow(name); grant != nil {
-		kind = grant.KindOf()
+		kind = grant.SpaceKind()
 	}
 	x.eachHeld(func(p *Pin) {
 		if p.Space == name {
@@ -84,11 +84,11 @@ func (x *Spaces) Close() {
 		x.Withdraw(0, CodeCancelled, sentence.Say(sentence.SessionClosed))
 	}
 	x.Pending, x.Staged = nil, nil
-	x.Drop()
+	x.Prune()
 }
 
-// DropOf drops pending packs that calls of an ending run enabled.
-func (x *Spaces) DropOf(run uint32) {
+// DropRun drops pending packs that calls of an ending run enabled.
+func (x *Spaces) DropRun(run uint32) {
 	if x.State == nil {
 		return
 	}
@@ -102,6 +102,6 @@ func (x *Spaces) DropOf(run uint32) {
 	}
 	if len(kept) < len(x.Pending) {
 		x.Pending = kept
-		x.Drop()
+		x.Prune()
 	}
 }

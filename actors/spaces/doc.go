@@ -11,14 +11,13 @@
 //
 //	Request ─▶ Sync ─▶ Settle ─▶ Staged ─▶ Apply ─▶ Pending ─▶ Boundary ─▶ Applied
 //
-// State is all that is stored. Package session decodes the events, calls one method for
-// each, and stores what the method tells the Session that it gets. A method that returns
-// a Refusal has changed nothing.
+// State is all that is stored. Package session decodes an event and calls one method for
+// it. The method reads and changes its session through the interface Session. A method
+// that returns a Refusal has changed nothing.
 //
 // # Laws
 //
-//   - Nothing is staged that its grant does not trust, or that holds what the grant does
-//     not let it bring.
+//   - A manifest is staged only if its grant trusts it and permits all of its parts.
 //   - What is applied always composes: an event that would change a layer below is
 //     refused if a layer above would no longer fit.
 //   - A fault of a settlement ends its sync and changes nothing that is staged, pending

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -80,12 +81,12 @@ func (f *GrantFault) Error() string { return f.field + ": " + f.detail }
 func (g *Grant) Fault() *GrantFault {
 	name, wildcard := strings.CutSuffix(g.Space, "*")
 	switch {
-	case wildcard && name != "" && !planner.IsName(name), !wildcard && !space.IsSpaceName(name, g.KindOf()):
+	case wildcard && name != "" && !planner.IsName(name), !wildcard && !space.IsSpaceName(name, g.SpaceKind()):
 		return &GrantFault{"space", "is a name of 1 to 64 of A-Za-z0-9_-, of a pack 1 to 56, with a * at the end for all that begin so; refold, host and none name no space"}
 	case g.Target != "" && !planner.IsName(g.Target):
 		return &GrantFault{"target", "must be a subject token: 1 to 64 of A-Za-z0-9_-"}
 	case g.Version != "" && !isSelector(g.Version):
-		return &GrantFault{"version", "1, 1.4 or 1.4.2, not " + quoted(g.Version)}
+		return &GrantFault{"version", "1, 1.4 or 1.4.2, not " + sentence.Quoted(g.Version)}
 	case wildcard && len(g.Manifest) > 0:
 		return &GrantFault{"manifest", "a grant with a * is about no one space"}
 	}
@@ -97,7 +98,7 @@ func (g *Grant) Fault() *GrantFault {
 
 // packFault checks what only packs may or must have.
 func (g *Grant) packFault(wildcard bool) *GrantFault {
-	if g.KindOf() != space.Pack {
+	if g.SpaceKind() != space.Pack {
 		switch {
 		case g.Attach != nil:
 			return &GrantFault{"attach", "is for packs"}
@@ -114,7 +115,7 @@ func (g *Grant) packFault(wildcard bool) *GrantFault {
 	}
 	for i, target := range g.Targets {
 		if !planner.IsName(target) || slices.Contains(g.Targets[:i], target) {
-			return &GrantFault{fmt.Sprintf("targets[%d]", i), "is a subject token, each once, not " + quoted(target)}
+			return &GrantFault{fmt.Sprintf("targets[%d]", i), "is a subject token, each once, not " + sentence.Quoted(target)}
 		}
 	}
 	for i, who := range g.Attach {
@@ -124,25 +125,25 @@ func (g *Grant) packFault(wildcard bool) *GrantFault {
 	}
 	for i, may := range g.May {
 		if may != MayPrompt && may != MaySkills {
-			return &GrantFault{fmt.Sprintf("may[%d]", i), "a pack may bring prompt and skills, not " + quoted(may)}
+			return &GrantFault{fmt.Sprintf("may[%d]", i), "a pack may bring prompt and skills, not " + sentence.Quoted(may)}
 		}
 	}
 	return nil
 }
 
-// KindOf returns the kind of space that the grant is for.
-func (g *Grant) KindOf() space.Kind { return cmp.Or(g.Kind, space.Workspace) }
+// SpaceKind returns the kind of space that the grant is for.
+func (g *Grant) SpaceKind() space.Kind { return cmp.Or(g.Kind, space.Workspace) }
 
 // ReaderSources returns the sources that a reader may name; nil: any.
 func (g *Grant) ReaderSources() []string {
-	if g.Sources == nil && g.KindOf() == space.Pack {
+	if g.Sources == nil && g.SpaceKind() == space.Pack {
 		return []string{SourceFactory}
 	}
 	return g.Sources
 }
 
-// Attaches reports whether an operator or a model may request the space.
-func (g *Grant) Attaches(who string) bool {
+// MayRequest reports whether an operator or a model may request the space.
+func (g *Grant) MayRequest(who string) bool {
 	return slices.Contains(g.Attach, who) || g.Attach == nil && who == AttachOperator
 }
 
@@ -163,12 +164,12 @@ func (g *Grant) listsFault() *GrantFault {
 	}
 	for i, key := range g.Keys {
 		if !space.IsKey(key) {
-			return &GrantFault{fmt.Sprintf("keys[%d]", i), "is no public nkey: " + quoted(key)}
+			return &GrantFault{fmt.Sprintf("keys[%d]", i), "is no public nkey: " + sentence.Quoted(key)}
 		}
 	}
 	for i, may := range g.May {
 		if slices.Contains(g.May[:i], may) {
-			return &GrantFault{fmt.Sprintf("may[%d]", i), quoted(may) + " is listed before"}
+			return &GrantFault{fmt.Sprintf("may[%d]", i), sentence.Quoted(may) + " is listed before"}
 		}
 	}
 	for i, source := range g.Sources {
@@ -216,10 +217,10 @@ func (g *Grant) pinned() bool { return len(g.Digests) > 0 || len(g.Keys) > 0 }
 // may reports whether the space may contain a part.
 func (g *Grant) may(what string) bool { return g.May == nil || slices.Contains(g.May, what) }
 
-// Trusting returns what makes a manifest trusted under the grant.
-func (g *Grant) Trusting() *space.Trust {
+// AsTrust returns what makes a manifest trusted under the grant.
+func (g *Grant) AsTrust() *space.Trust {
 	t := &space.Trust{Digests: g.Digests, Keys: g.Keys, Version: g.Version}
-	if len(g.Manifest) > 0 && (g.pinned() || g.KindOf() == space.Pack) {
+	if len(g.Manifest) > 0 && (g.pinned() || g.SpaceKind() == space.Pack) {
 		t.Digests = append(slices.Clone(t.Digests), codec.Sum(g.Manifest).String())
 	}
 	return t
@@ -231,7 +232,7 @@ func (g *Grant) signer(m *space.Manifest, by *space.Signature) string {
 	if by == nil {
 		return ""
 	}
-	if by, _ = g.Trusting().Trusts(m.Bytes(), *by); by == nil {
+	if by, _ = g.AsTrust().Trusts(m.Bytes(), *by); by == nil {
 		return ""
 	}
 	return by.Key
@@ -241,14 +242,14 @@ func (g *Grant) signer(m *space.Manifest, by *space.Signature) string {
 // of the keys signed it, or it is the grant's own. Without digests and keys, any
 // bridge of a workspace's target is trusted.
 func (g *Grant) trusts(m *space.Manifest, by *space.Signature) bool {
-	if !g.pinned() && (g.KindOf() == space.Workspace || len(g.Manifest) == 0) {
-		return g.KindOf() == space.Workspace
+	if !g.pinned() && (g.SpaceKind() == space.Workspace || len(g.Manifest) == 0) {
+		return g.SpaceKind() == space.Workspace
 	}
 	var signatures []space.Signature
 	if by != nil {
 		signatures = []space.Signature{*by}
 	}
-	_, trusted := g.Trusting().Trusts(m.Bytes(), signatures...)
+	_, trusted := g.AsTrust().Trusts(m.Bytes(), signatures...)
 	return trusted
 }
 
@@ -284,8 +285,8 @@ type UsedGrant struct {
 // UsedGrants returns the grants that the extension tools need: those of packs.
 func (x *Spaces) UsedGrants() (used []UsedGrant) {
 	x.EachGrant(func(g *Grant) {
-		if g.KindOf() == space.Pack && len(used) < GrantsMax {
-			used = append(used, UsedGrant{Attach: g.Attach, Kind: g.KindOf(), Sources: g.ReaderSources(), Space: g.Space, Target: g.Target, Trust: *g.Trusting()})
+		if g.SpaceKind() == space.Pack && len(used) < GrantsMax {
+			used = append(used, UsedGrant{Attach: g.Attach, Kind: g.SpaceKind(), Sources: g.ReaderSources(), Space: g.Space, Target: g.Target, Trust: *g.AsTrust()})
 		}
 	})
 	return used
@@ -293,7 +294,7 @@ func (x *Spaces) UsedGrants() (used []UsedGrant) {
 
 // ModelsMayEnable reports whether a grant lets models enable packs.
 func (x *Spaces) ModelsMayEnable() bool {
-	is := func(g *Grant) bool { return g.KindOf() == space.Pack && g.Attaches(AttachModel) }
+	is := func(g *Grant) bool { return g.SpaceKind() == space.Pack && g.MayRequest(AttachModel) }
 	return slices.ContainsFunc(x.Record.Grants, func(g Grant) bool { return is(&g) }) ||
 		x.State != nil && slices.ContainsFunc(x.Grants, func(g GrantPin) bool { return is(&g.Grant) })
 }

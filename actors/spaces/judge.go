@@ -43,17 +43,17 @@ func (r *Read) distrust(o *Sync, st *Stack) (detail string, told sentence.Text) 
 	}
 	switch {
 	case r.grant == nil:
-		return "no grant is about " + quoted(o.Space), ""
+		return "no grant is about " + sentence.Quoted(o.Space), ""
 	case r.Manifest.Space != o.Space:
-		return "the manifest is that of " + quoted(r.Manifest.Space), ""
+		return "the manifest is that of " + sentence.Quoted(r.Manifest.Space), ""
 	case r.Manifest.Kind != o.Kind:
-		return "the manifest is of kind " + quoted(string(r.Manifest.Kind)), ""
+		return "the manifest is of kind " + sentence.Quoted(string(r.Manifest.Kind)), ""
 	case r.grant.Version != "" && !space.Selects(r.grant.Version, version):
-		return "the grant is for version " + r.grant.Version + ", and the manifest is of " + quoted(version), tell(sentence.OtherVersionRead, r.grant.Version)
+		return "the grant is for version " + r.grant.Version + ", and the manifest is of " + sentence.Quoted(version), tell(sentence.OtherVersionRead, r.grant.Version)
 	case isSelector(o.Version) && version != "" && !space.Selects(o.Version, version):
-		return "version " + o.Version + " was requested, and the manifest is of " + quoted(version), tell(sentence.OtherVersionAsked, o.Version)
+		return "version " + o.Version + " was requested, and the manifest is of " + sentence.Quoted(version), tell(sentence.OtherVersionAsked, o.Version)
 	case r.grant.ReaderSources() != nil && !slices.Contains(r.grant.ReaderSources(), r.Source):
-		return "the grant is not for source " + quoted(r.Source), tell(sentence.ReaderNotGranted, quoted(r.Source))
+		return "the grant is not for source " + sentence.Quoted(r.Source), tell(sentence.ReaderNotGranted, sentence.Quoted(r.Source))
 	case r.isOlder(st) && o.Version != version:
 		return "version " + version + " is lower than the applied one: request exactly that version to go back", ""
 	case !r.grant.trusts(r.Manifest, r.by):
@@ -95,7 +95,7 @@ func (r *Read) notGranted(of *Record) []space.Problem {
 			not(path+".response_format", MayResponseFormat)
 		}
 		if fault := of.PromptFault(p.Params, p.ResponseFormat); fault != "" {
-			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: sentence.Clip(fault, DetailBytesMax)})
+			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: sentence.Clip(fault, sentence.BytesMax)})
 		}
 	}
 	if len(m.Words) > 0 && !r.grant.may(MayRewords) {
@@ -110,10 +110,10 @@ func (r *Read) notGranted(of *Record) []space.Problem {
 			problems = append(problems, space.Problem{Code: space.NotGranted, Path: path + ".executor.kind", Detail: "tools of packs are carried out by bridges: effect"})
 		}
 		if !r.grant.binds(m.Space, m.Version, t.Executor.Target) {
-			problems = append(problems, space.Problem{Code: space.NotGranted, Path: path + ".executor.target", Detail: "the grant does not let the pack name " + quoted(t.Executor.Target)})
+			problems = append(problems, space.Problem{Code: space.NotGranted, Path: path + ".executor.target", Detail: "the grant does not let the pack name " + sentence.Quoted(t.Executor.Target)})
 		}
 		if fault := of.ToolFault(t); fault != "" {
-			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: sentence.Clip(fault, DetailBytesMax)})
+			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: sentence.Clip(fault, sentence.BytesMax)})
 		}
 	}
 	return problems
@@ -140,12 +140,12 @@ func (x *Spaces) fits(r *Read, st, next *Stack) bool {
 	} else {
 		registry = next.Registry
 		if bad := x.Record.Floor.Check(registry, r.Manifest.Tools); bad != nil {
-			problems = append(problems, space.Problem{Code: space.NotGranted, Path: bad.Path, Detail: sentence.Clip(bad.Detail, DetailBytesMax)})
+			problems = append(problems, space.Problem{Code: space.NotGranted, Path: bad.Path, Detail: sentence.Clip(bad.Detail, sentence.BytesMax)})
 		}
 	}
 	problems = append(problems, next.skillProblems(&r.Adopted)...)
 	problems = append(problems, r.repeated(registry)...)
-	if x.Record.Covered {
+	if x.Record.AllBound {
 		problems = append(problems, r.uncovered(registry)...)
 	}
 	return r.isFree(problems)
@@ -155,7 +155,7 @@ func (x *Spaces) fits(r *Read, st, next *Stack) bool {
 func (st *Stack) faults() (problems []space.Problem) {
 	for _, bad := range planner.ComposeFaults(st.base, st.layers()) {
 		p := space.Problem{Code: space.ProblemCode(bad.Code), Path: bad.Path, Detail: bad.Detail}
-		p.Detail = sentence.Clip(p.Detail, DetailBytesMax)
+		p.Detail = sentence.Clip(p.Detail, sentence.BytesMax)
 		problems = append(problems, p)
 	}
 	return problems
@@ -177,7 +177,7 @@ func (a *Adopted) repeated(registry *planner.Registry) (problems []space.Problem
 			if before, again := first[t]; again {
 				problems = append(problems, space.Problem{
 					Code: space.Duplicate, Path: "catalogs[" + strconv.Itoa(i) + "].tools[" + strconv.Itoa(j) + "]",
-					Detail: sentence.Clip("catalog "+c.ToolCatalog+" names "+registry.Tool(t).ToolID+" twice: as "+quoted(before)+", and as "+quoted(name), DetailBytesMax),
+					Detail: sentence.Clip("catalog "+c.ToolCatalog+" names "+registry.Tool(t).ToolID+" twice: as "+sentence.Quoted(before)+", and as "+sentence.Quoted(name), sentence.BytesMax),
 				})
 				continue
 			}
@@ -196,7 +196,7 @@ func (a *Adopted) uncovered(registry *planner.Registry) (problems []space.Proble
 			if _, ok := registry.Lookup(a.ToolIn(registry, entries[j].Tool)); !ok {
 				problems = append(problems, space.Problem{
 					Code: space.UnknownTool, Path: "catalogs[" + strconv.Itoa(i) + "].tools[" + strconv.Itoa(j) + "]",
-					Detail: "catalog " + c.ToolCatalog + " names " + quoted(entries[j].Tool) + ", which the registry does not bind",
+					Detail: "catalog " + c.ToolCatalog + " names " + sentence.Quoted(entries[j].Tool) + ", which the registry does not bind",
 				})
 			}
 		}
@@ -207,13 +207,13 @@ func (a *Adopted) uncovered(registry *planner.Registry) (problems []space.Proble
 		}) {
 			problems = append(problems, space.Problem{
 				Code: space.UnknownTool, Path: "catalogs[" + strconv.Itoa(i) + "].tool_choice",
-				Detail: "catalog " + c.ToolCatalog + " chooses " + quoted(c.ToolChoice) + ", which it does not list",
+				Detail: "catalog " + c.ToolCatalog + " chooses " + sentence.Quoted(c.ToolChoice) + ", which it does not list",
 			})
 		}
 		if !ok && !planner.IsChoiceMode(c.ToolChoice) {
 			problems = append(problems, space.Problem{
 				Code: space.UnknownTool, Path: "catalogs[" + strconv.Itoa(i) + "].tool_choice",
-				Detail: "catalog " + c.ToolCatalog + " chooses " + quoted(c.ToolChoice) + ", which the registry does not bind",
+				Detail: "catalog " + c.ToolCatalog + " chooses " + sentence.Quoted(c.ToolChoice) + ", which the registry does not bind",
 			})
 		}
 	}
@@ -229,8 +229,8 @@ func (x *Spaces) warnings(r *Read, next *Stack) []space.Problem {
 	if r.Manifest.Scanned {
 		warnings = append(warnings, space.Problem{Code: space.NoIndex, Detail: "there is no index: write one with refold space index DIR > agent.workspace.json"})
 	}
-	if unfit := x.Session.Unfit(next); unfit != "" {
-		warnings = append(warnings, space.Problem{Code: space.NameInUse, Detail: unfit})
+	if missing := x.Session.Missing(next); missing != "" {
+		warnings = append(warnings, space.Problem{Code: space.NameInUse, Detail: missing})
 	}
 	return space.SortProblems(warnings)
 }

@@ -8,16 +8,12 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Notice is what is published about a space.
-type Notice interface{ Type() string }
-
-// The types of notices: the wire's names.
+// The types of the notices about spaces: the wire's names.
 const (
-	NoticeWorkspaceStaged  = "WorkspaceStaged"
-	NoticeWorkspaceApplied = "WorkspaceApplied"
-	NoticeWorkspaceFailed  = "WorkspaceFailed"
-	NoticeWorkspaceGone    = "WorkspaceGone"
-
+	NoticeWorkspaceStaged    = "WorkspaceStaged"
+	NoticeWorkspaceApplied   = "WorkspaceApplied"
+	NoticeWorkspaceFailed    = "WorkspaceFailed"
+	NoticeWorkspaceGone      = "WorkspaceGone"
 	NoticeWorkspaceDisplaced = "WorkspaceDisplaced"
 )
 
@@ -96,7 +92,7 @@ type WorkspaceFailed struct {
 	// cancelled, or the reader's own.
 	Code string `json:"code" lim:"..session.CodeBytesMax"`
 	// For people.
-	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
+	Detail string `json:"detail,omitempty" lim:"..session.DetailBytesMax"`
 	// What is wrong with the content: the first 16.
 	Problems []space.Problem `json:"problems,omitempty" lim:"..NoticeProblemsMax"`
 }
@@ -129,21 +125,6 @@ type WorkspaceDisplaced struct {
 	ByHash string `json:"by_hash" lim:"@hash"`
 }
 
-// Type implements Notice.
-func (WorkspaceStaged) Type() string { return NoticeWorkspaceStaged }
-
-// Type implements Notice.
-func (WorkspaceApplied) Type() string { return NoticeWorkspaceApplied }
-
-// Type implements Notice.
-func (WorkspaceFailed) Type() string { return NoticeWorkspaceFailed }
-
-// Type implements Notice.
-func (WorkspaceGone) Type() string { return NoticeWorkspaceGone }
-
-// Type implements Notice.
-func (WorkspaceDisplaced) Type() string { return NoticeWorkspaceDisplaced }
-
 // notifyUncovered publishes anew that a space is applied if its catalogs lose a
 // tool: another registry, or another pack, lacks it.
 func (x *Spaces) notifyUncovered(before, st *Stack) {
@@ -157,7 +138,7 @@ func (x *Spaces) notifyUncovered(before, st *Stack) {
 		if known := was.uncovered(before.Registry); !slices.ContainsFunc(lost, func(p space.Problem) bool { return !slices.Contains(known, p) }) {
 			continue
 		}
-		x.Session.Notify(WorkspaceApplied{
+		x.Session.Notify(NoticeWorkspaceApplied, WorkspaceApplied{
 			Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), Version: a.Version, PromptPack: a.Prompt, ToolCatalog: a.Catalog,
 			Registry: st.Registry.Hash().String(), ToolsRemoved: toolsMissingFrom(before.Registry, st.Registry), Warnings: firstProblems(lost),
 		})
@@ -166,12 +147,12 @@ func (x *Spaces) notifyUncovered(before, st *Stack) {
 
 // notifyGone publishes that a space is no longer applied, and which tools it removed.
 func (x *Spaces) notifyGone(a *Adopted, removed []string) {
-	x.Session.Notify(WorkspaceGone{Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), ToolsRemoved: removed})
+	x.Session.Notify(NoticeWorkspaceGone, WorkspaceGone{Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), ToolsRemoved: removed})
 }
 
 // notifyDropped publishes that a pending space is not applied.
 func (x *Spaces) notifyDropped(pin *Pin, code, detail string) {
-	x.Session.Notify(WorkspaceFailed{Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Code: code, Detail: sentence.Clip(detail, DetailBytesMax)})
+	x.Session.Notify(NoticeWorkspaceFailed, WorkspaceFailed{Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Code: code, Detail: sentence.Clip(detail, sentence.BytesMax)})
 }
 
 // notifyFailed publishes that a sync ended without staging anything. m is the
@@ -179,12 +160,12 @@ func (x *Spaces) notifyDropped(pin *Pin, code, detail string) {
 func (x *Spaces) notifyFailed(o *Sync, m *Adopted, code, detail string, problems []space.Problem) {
 	failed := WorkspaceFailed{
 		Workspace: o.Space, Kind: o.Kind, Effect: o.Name(), Code: code,
-		Detail: sentence.Clip(detail, DetailBytesMax), Problems: firstProblems(problems),
+		Detail: sentence.Clip(detail, sentence.BytesMax), Problems: firstProblems(problems),
 	}
 	if m != nil {
 		failed.Hash = m.Hash.String()
 	}
-	x.Session.Notify(failed)
+	x.Session.Notify(NoticeWorkspaceFailed, failed)
 }
 
 func firstProblems(problems []space.Problem) []space.Problem {

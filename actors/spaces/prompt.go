@@ -10,10 +10,9 @@ import (
 
 // Choice is what a run's config chooses of its spaces.
 type Choice struct {
-	PromptPack  string // empty: the one of the apply, else the manifest's default
-	ToolCatalog string // the same
-	Refs        int    // prompt refs, which replace a prompt pack
-	HasRefs     bool
+	PromptPack  string       // empty: the one of the apply, else the manifest's default
+	ToolCatalog string       // the same
+	PromptRefs  *[]codec.Ref // replace a prompt pack; nil: there are none
 	Skills      []string
 }
 
@@ -65,7 +64,7 @@ type UsedSpace struct {
 // apply's, else the workspace's default. Prompt refs replace a pack.
 func (st *Stack) Prompt(c Choice) *space.Prompt {
 	w := st.Workspace()
-	if w == nil || c.HasRefs || c.PromptPack == space.None {
+	if w == nil || c.PromptRefs != nil || c.PromptPack == space.None {
 		return nil
 	}
 	return w.Manifest.Prompt(cmp.Or(c.PromptPack, w.Prompt, w.defaults().PromptPack, space.Default))
@@ -231,7 +230,9 @@ func (st *Stack) PromptSize(c Choice) (size space.Size) {
 		}
 	}
 	size = st.sizeOf(c).WithSkills(index, bodies)
-	size.Parts += c.Refs
+	if c.PromptRefs != nil {
+		size.Parts += len(*c.PromptRefs)
+	}
 	return size
 }
 

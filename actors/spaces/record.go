@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/refold/refold/actors/sentence"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -17,31 +18,30 @@ type Record struct {
 	Grants   []Grant
 	Registry *planner.Registry
 	Floor    *planner.Floor
-	Covered  bool // catalogs may name only tools that the registry binds
+	Own      *planner.Layer // the session's own tools, which every session with a grant has
+	AllBound bool           // catalogs may name only tools that the registry binds
 
 	// Checks of the fold that parts of manifests must pass: they return what is wrong, or
 	// "".
 	PromptFault func(params, format codec.Raw) string
 	ToolFault   func(*planner.ToolSpec) string
 
-	own     *planner.Layer
 	stack   Stack    // of the record's manifests
 	pins    []Pin    // of these manifests
 	content *content // of these manifests; nil: there are none
 }
 
 // NewRecord checks the grants of a record, and composes their manifests: they
-// are applied from a session's first event. own is the layer of the session's own tools,
-// which every session with a grant has.
-func NewRecord(r Record, own *planner.Layer) (*Record, error) {
-	r.own, r.stack = own, Stack{base: r.Registry, Registry: r.Registry}
+// are applied from a session's first event.
+func NewRecord(r Record) (*Record, error) {
+	r.stack = Stack{base: r.Registry, Registry: r.Registry}
 	if len(r.Grants) == 0 {
 		return &r, nil
 	}
 	if len(r.Grants) > GrantsMax {
 		return nil, fmt.Errorf("spaces: %d grants, at most %d", len(r.Grants), GrantsMax)
 	}
-	r.stack.own = own
+	r.stack.own = r.Own
 	r.content = &content{base: r.Registry}
 	for i := range r.Grants {
 		if bad := r.Grants[i].Fault(); bad != nil {
@@ -71,7 +71,7 @@ func NewRecord(r Record, own *planner.Layer) (*Record, error) {
 		if twice := a.repeated(r.stack.Registry); len(twice) > 0 {
 			return nil, fmt.Errorf("spaces: %s: %s: %s", a.Space, twice[0].Path, twice[0].Detail)
 		}
-		if missing := a.uncovered(r.stack.Registry); len(missing) > 0 && r.Covered {
+		if missing := a.uncovered(r.stack.Registry); len(missing) > 0 && r.AllBound {
 			return nil, fmt.Errorf("spaces: %s: %s: %s", a.Space, missing[0].Path, missing[0].Detail)
 		}
 	}
@@ -86,13 +86,13 @@ func (r *Record) embed(g *Grant) error {
 	case m == nil:
 		return fmt.Errorf("%s", problems[0])
 	case m.Space != g.Space:
-		return fmt.Errorf("is that of %s, the grant is about %s", quoted(m.Space), quoted(g.Space))
-	case m.Kind != g.KindOf():
-		return fmt.Errorf("is of kind %s, the grant is for a %s", quoted(string(m.Kind)), g.KindOf())
+		return fmt.Errorf("is that of %s, the grant is about %s", sentence.Quoted(m.Space), sentence.Quoted(g.Space))
+	case m.Kind != g.SpaceKind():
+		return fmt.Errorf("is of kind %s, the grant is for a %s", sentence.Quoted(string(m.Kind)), g.SpaceKind())
 	case g.Version != "" && !space.Selects(g.Version, m.Version):
-		return fmt.Errorf("is of version %s, the grant is for %s", quoted(m.Version), g.Version)
+		return fmt.Errorf("is of version %s, the grant is for %s", sentence.Quoted(m.Version), g.Version)
 	case m.Kind == space.Workspace && r.stack.Workspace() != nil:
-		return fmt.Errorf("a record brings one workspace, and %s is one too", quoted(r.stack.Workspace().Space))
+		return fmt.Errorf("a record brings one workspace, and %s is one too", sentence.Quoted(r.stack.Workspace().Space))
 	case !read.isGranted(r):
 		return fmt.Errorf("%s", read.problems[0])
 	}
@@ -242,8 +242,8 @@ func (x *Spaces) Invariant() error {
 	seq, clock := x.Session.Now()
 	for i := range x.Grants {
 		if g := &x.Grants[i]; g.Seq == 0 || g.Seq > seq || g.Grant.Fault() != nil || len(g.Grant.Manifest) > 0 ||
-			g.Grant.RunLimitMS() < SyncRunMinMS || g.Grant.RunLimitMS() > SyncRunMaxMS || g.Grant.KindOf() != space.Workspace && g.Grant.KindOf() != space.Pack {
-			return fmt.Errorf("the grant of event %d is about %s", g.Seq, quoted(g.Grant.Space))
+			g.Grant.RunLimitMS() < SyncRunMinMS || g.Grant.RunLimitMS() > SyncRunMaxMS || g.Grant.SpaceKind() != space.Workspace && g.Grant.SpaceKind() != space.Pack {
+			return fmt.Errorf("the grant of event %d is about %s", g.Seq, sentence.Quoted(g.Grant.Space))
 		}
 	}
 	for i := range x.SyncsDone {
@@ -288,12 +288,12 @@ func (o *Sync) invariant(seq uint64, clock int64) error {
 	switch {
 	case o.At > clock || o.Deadline <= 0 || o.Seq > seq || o.Tools < 0 || o.Apply != "" && !o.Apply.known():
 		return fmt.Errorf("it is of event %d, was opened at %d, and is applied %q", o.Seq, o.At, o.Apply)
-	case len(o.Call) > quotedBytesMax || len(o.Version) > space.VersionBytesMax || len(o.Only) > onlyMax:
+	case len(o.Call) > nameBytesMax || len(o.Version) > space.VersionBytesMax || len(o.Only) > onlyMax:
 		return errors.New("a text of it is too long")
 	case o.Prompt != "" && !space.IsID(o.Prompt) || o.Catalog != "" && !space.IsID(o.Catalog) || !planner.IsName(o.Target):
-		return errors.New("a name of it is none")
+		return errors.New("a name of it is invalid")
 	case o.Kind != space.Workspace && o.Kind != space.Pack || !space.IsSpaceName(o.Space, o.Kind):
-		return fmt.Errorf("it is of the %s %s", o.Kind, quoted(o.Space))
+		return fmt.Errorf("it is of the %s %s", o.Kind, sentence.Quoted(o.Space))
 	}
 	return nil
 }
@@ -304,11 +304,11 @@ func (t *Turn) invariant(seq uint64) error {
 		return fmt.Errorf("the turn has %d spaces, %d grants, %d parts, %d variables", len(t.Pins), len(t.Grants), len(t.Parts), len(t.Vars))
 	}
 	if t.Prompt != "" && !space.IsID(t.Prompt) || t.Catalog != "" && !space.IsID(t.Catalog) {
-		return fmt.Errorf("the turn has the prompt pack %s and the catalog %s", quoted(t.Prompt), quoted(t.Catalog))
+		return fmt.Errorf("the turn has the prompt pack %s and the catalog %s", sentence.Quoted(t.Prompt), sentence.Quoted(t.Catalog))
 	}
 	for i := range t.Grants {
-		if g := &t.Grants[i]; g.Kind != space.Pack || len(g.Space) > quotedBytesMax {
-			return fmt.Errorf("the turn has a grant about the %s %s", g.Kind, quoted(g.Space))
+		if g := &t.Grants[i]; g.Kind != space.Pack || len(g.Space) > nameBytesMax {
+			return fmt.Errorf("the turn has a grant about the %s %s", g.Kind, sentence.Quoted(g.Space))
 		}
 	}
 	for i := range t.Parts {
@@ -335,7 +335,7 @@ func (x *Spaces) pinsInvariant() (err error) {
 			err = fmt.Errorf("the registry %s, under which %q was staged, is not at hand", p.Registry.Hash, p.Space)
 		case p.Seq > seq || p.Asked > seq || p.Grant > seq || p.Kind != x.Manifest(p.Hash).Kind || x.Manifest(p.Hash).Space != p.Space:
 			err = fmt.Errorf("the pin %+v is of nothing", *p)
-		case p.At > clock || len(p.Lacks) > LacksMax || p.Version != x.Manifest(p.Hash).Version || len(p.Source) > quotedBytesMax ||
+		case p.At > clock || len(p.Lacks) > LacksMax || p.Version != x.Manifest(p.Hash).Version || len(p.Source) > nameBytesMax ||
 			p.Prompt != "" && x.Manifest(p.Hash).Prompt(p.Prompt) == nil || p.Catalog != "" && x.Manifest(p.Hash).Catalog(p.Catalog) == nil:
 			err = fmt.Errorf("the pin %+v does not fit its manifest", *p)
 		}

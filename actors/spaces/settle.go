@@ -24,22 +24,19 @@ const codeVersionUnknown = "version_unknown"
 
 // Report is what a reader answered.
 type Report struct {
-	Manifest codec.Raw  // what it read; empty: the session has it already, as Hash
-	Hash     string     // one of the sync's Known
-	Lacks    []string   // needs that are not met on its machine
-	Revision string     // of the source, for people
-	By       *Signature // makes the manifest trusted
-	Source   string     // how it identifies itself
+	Manifest codec.Raw        // what it read; empty: the session has it already, as Hash
+	Hash     string           // one of the sync's Known
+	Lacks    []string         // needs that are not met on its machine
+	Revision string           // of the source, for people
+	By       *space.Signature // makes the manifest trusted
+	Source   string           // how it identifies itself
 }
-
-// Signature is a key's signature of a manifest.
-type Signature = space.Signature
 
 // Caller is the call of a model that waits for a sync.
 type Caller struct {
-	Run      uint32
-	Approved *Pin // the pack that a person approved; nil: none decided
-	Asking   bool // a person will decide: the manifest is read for them, and not staged
+	Run         uint32
+	Approved    *Pin // the pack that a person approved; nil: nobody has yet
+	ForApproval bool // the manifest is read for the person who decides, and not staged
 }
 
 // Result is what became of a settled sync.
@@ -50,9 +47,9 @@ type Result struct {
 	Joined bool          // the caller's run has the pack from the next turn on
 }
 
-// Settle judges what a reader answered to a sync that End returned, and stages it, shows
-// it to the person who decides over the caller, or publishes why it is refused. caller is
-// nil if no call waits.
+// Settle judges a reader's answer to a sync that End returned. It stages the manifest,
+// holds it for the person who decides about the caller, or publishes why it is refused.
+// caller is nil if no call waits.
 func (x *Spaces) Settle(o *Sync, report *Report, caller *Caller) Result {
 	r := Read{grant: x.grant(o.Grant, o.Space)}
 	st := x.Stack()
@@ -63,12 +60,12 @@ func (x *Spaces) Settle(o *Sync, report *Report, caller *Caller) Result {
 	}
 	warnings := x.warnings(&r, &next)
 	outcome := OutcomeDry
-	if caller != nil && caller.Asking {
+	if caller != nil && caller.ForApproval {
 		x.content.add(r.Hash, r.Manifest)
 	} else {
 		outcome = x.stage(o, &r)
 	}
-	x.Session.Notify(WorkspaceStaged{
+	x.Session.Notify(NoticeWorkspaceStaged, WorkspaceStaged{
 		Workspace: o.Space, Kind: o.Kind, Hash: r.Hash.String(), Effect: o.Name(), Outcome: outcome,
 		Version: r.Version, Revision: r.revision, Warnings: firstProblems(warnings), Lacks: r.Lacks,
 	})
@@ -85,12 +82,12 @@ func (x *Spaces) Fail(o *Sync, code, detail string, problems []space.Problem, ca
 	if code == codeVersionUnknown && caller != nil && caller.Approved != nil {
 		told.Code, told.Detail = CodeApprovalStale, sentence.Say(sentence.OtherManifest)
 	} else if code == codeVersionUnknown && o.Version != "" {
-		told.Detail = sentence.Say(sentence.NoSuchVersion, quoted(o.Version), quoted(o.Space))
+		told.Detail = sentence.Say(sentence.NoSuchVersion, sentence.Quoted(o.Version), sentence.Quoted(o.Space))
 	}
 	return told
 }
 
-// ForApproval returns the pin of an accepted manifest for the person who decides over the
+// ForApproval returns the pin of an accepted manifest for the person who decides about the
 // call that waits for it, and the key whose signature makes it trusted.
 func (r *Read) ForApproval() (pin Pin, signer string) {
 	pin = r.Pin
@@ -150,7 +147,7 @@ func (x *Spaces) readManifest(r *Read, o *Sync, report *Report) bool {
 	needs := r.Manifest.AllNeeds()
 	for i, need := range r.Lacks {
 		if !slices.Contains(needs, need) || slices.Contains(r.Lacks[:i], need) {
-			return r.refuse(CodeBadSettlement, "lacks["+strconv.Itoa(i)+"]: "+quoted(need)+" is no need of the manifest, or stands twice", nil)
+			return r.refuse(CodeBadSettlement, "lacks["+strconv.Itoa(i)+"]: "+sentence.Quoted(need)+" is no need of the manifest, or stands twice", nil)
 		}
 	}
 	return true
@@ -206,7 +203,7 @@ func (x *Spaces) takeLacks(r *Read) {
 	x.eachHeld(func(p *Pin) {
 		if p.Space == r.Space && p.Hash == r.Hash && !slices.Equal(p.Lacks, r.Lacks) {
 			p.Lacks = r.Lacks
-			x.Session.Moved()
+			x.Session.ToolsChanged()
 		}
 	})
 }

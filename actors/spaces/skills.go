@@ -93,7 +93,7 @@ func (a *Adopted) unknownAllowed(registry *planner.Registry) (warnings []space.P
 			if _, ok := a.allowed(registry, name); !ok {
 				warnings = append(warnings, space.Problem{
 					Code: space.AllowedToolUnknown, File: a.Manifest.SkillPath(skill), Path: "skills[" + strconv.Itoa(i) + "].allowed_tools",
-					Detail: sentence.Clip("skill "+skill.Skill+" allows "+quoted(name)+", which the registry does not have", DetailBytesMax),
+					Detail: sentence.Clip("skill "+skill.Skill+" allows "+sentence.Quoted(name)+", which the registry does not have", sentence.BytesMax),
 				})
 			}
 		}

@@ -24,22 +24,22 @@ type Session interface {
 	Composed() *planner.Registry
 	// Idle reports whether no run is active.
 	Idle() bool
-	// Unfit returns what the session has that names a part which the stack lacks: a
-	// profile, an override, a config. It returns "" if there is nothing.
-	Unfit(*Stack) string
-	// Names returns the operator's config or run that names a workspace for whose pin is
-	// reports true; "" if there is none.
-	Names(is func(*Pin) bool) string
+	// Missing returns what the session's profile, overrides or configs name and the stack
+	// lacks; "" if it has all of it.
+	Missing(*Stack) string
+	// NamedBy returns which operator's config names a workspace that matches; "" if none
+	// does.
+	NamedBy(matches func(*Pin) bool) string
 	// EachPin calls fn with the pins of configs, runs and calls.
 	EachPin(fn func(*Pin))
 	// Withdraw withdraws the effect of an open sync.
 	Withdraw(sync uint32)
-	// Compose sets the registry of the next turn's offers.
-	Compose(*planner.Registry)
-	// Moved says that inputs of the tool selection may have changed.
-	Moved()
-	// Notify publishes a notice.
-	Notify(Notice)
+	// SetComposed sets the registry of the next turn's offers.
+	SetComposed(*planner.Registry)
+	// ToolsChanged says that the next turn must select its tools anew.
+	ToolsChanged()
+	// Notify publishes a notice of a type.
+	Notify(typ string, notice any)
 }
 
 // Refusal is why an event has no effect.
@@ -63,7 +63,7 @@ const (
 )
 
 func refuse(code Code, detail string) *Refusal {
-	return &Refusal{code, sentence.Clip(detail, DetailBytesMax)}
+	return &Refusal{code, sentence.Clip(detail, sentence.BytesMax)}
 }
 
 // enter makes State non-nil.
@@ -74,9 +74,9 @@ func (x *Spaces) enter() {
 	}
 }
 
-// HeldAs returns the pin of a manifest of a kind with a hash: an applied, pending or
+// PinOf returns the pin of a manifest of a kind with a hash: an applied, pending or
 // staged one, or one of the install record. It returns nil if there is none.
-func (x *Spaces) HeldAs(hash string, kind space.Kind) *Pin {
+func (x *Spaces) PinOf(hash string, kind space.Kind) *Pin {
 	var found *Pin
 	look := func(p *Pin) {
 		if found == nil && p.Kind == kind && p.Hash.Is(hash) {

@@ -161,7 +161,7 @@ func (p *Pin) isReplacedBy(q *Pin) bool {
 // ownLayer returns the layer of the session's own tools if it has a grant.
 func (x *Spaces) ownLayer() *planner.Layer {
 	if x.HasGrants() {
-		return x.Record.own
+		return x.Record.Own
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (x *Spaces) TurnStack(registry *planner.Registry) Stack {
 	if x.State != nil && x.Turn != nil {
 		st.Spaces = x.adopted(x.Turn.Pins)
 		if x.Turn.Tools {
-			st.own = x.Record.own
+			st.own = x.Record.Own
 		}
 	}
 	return st

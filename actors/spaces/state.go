@@ -200,9 +200,9 @@ func (x *Spaces) eachPin(fn func(*Pin)) {
 	}
 }
 
-// Drop drops manifests, grants and registries that nothing names any more. The session
-// calls it when it has dropped a pin.
-func (x *Spaces) Drop() {
+// Prune drops manifests, grants and registries that nothing names any more. The session
+// calls it after it has dropped a pin.
+func (x *Spaces) Prune() {
 	var named, registries []codec.Hash
 	x.eachPin(func(p *Pin) {
 		named = append(named, p.Hash)

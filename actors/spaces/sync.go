@@ -62,11 +62,11 @@ func (x *Spaces) Request(o Sync, kind space.Kind, grant *Grant) (*Ended, *Refusa
 		withdrawn.Detail = sentence.Say(sentence.AskedByOperator)
 	}
 	o.At, o.Deadline, o.RunMS = clock, clock+2*under.RunLimitMS(), under.RunLimitMS()
-	o.Grant, o.Kind, o.Seq, o.Target = from, under.KindOf(), seq, under.TargetOf(o.Space)
+	o.Grant, o.Kind, o.Seq, o.Target = from, under.SpaceKind(), seq, under.TargetOf(o.Space)
 	x.enter()
 	o.Known = x.Known(o.Space)
 	x.Open(o)
-	x.Drop()
+	x.Prune()
 	return withdrawn, nil
 }
 
@@ -75,10 +75,10 @@ func (o *Sync) grantFault(kind space.Kind, grant *Grant) *Refusal {
 	switch {
 	case grant == nil:
 		return unknownSpace(o.Space)
-	case kind != "" && kind != grant.KindOf():
-		return otherKind(o.Space, grant.KindOf(), kind)
-	case !grant.Attaches(AttachOperator):
-		return refuse(NotPermitted, "workspace: only models may request "+quoted(o.Space)+": see its attach")
+	case kind != "" && kind != grant.SpaceKind():
+		return otherKind(o.Space, grant.SpaceKind(), kind)
+	case !grant.MayRequest(AttachOperator):
+		return refuse(NotPermitted, "workspace: only models may request "+sentence.Quoted(o.Space)+": see its attach")
 	case grant.pinned() && len(o.Only) > 0:
 		return refuse(NotPermitted, "only: the grant trusts whole manifests, by digests or keys")
 	case o.Version != "" && !grant.Covers(o.Version):
@@ -97,12 +97,12 @@ func (x *Spaces) Open(o Sync) *Sync {
 }
 
 func unknownSpace(name string) *Refusal {
-	return refuse(UnknownSpace, "workspace: no grant is about "+quoted(name)+": bring one, or add it to the install record")
+	return refuse(UnknownSpace, "workspace: no grant is about "+sentence.Quoted(name)+": bring one, or add it to the install record")
 }
 
 // otherKind refuses a request that names another kind than the space has.
 func otherKind(name string, is, asked space.Kind) *Refusal {
-	return refuse(InvalidData, "kind: "+quoted(name)+" is a "+string(is)+", not a "+string(asked))
+	return refuse(InvalidData, "kind: "+sentence.Quoted(name)+" is a "+string(is)+", not a "+string(asked))
 }
 
 // OpenSyncOf returns the index of a space's open sync, -1 if there is none.
@@ -164,7 +164,7 @@ func (x *Spaces) takeGrant(grant *Grant) *Refusal {
 	}
 	if !x.HasGrants() {
 		st := x.Stack()
-		st.own = x.Record.own
+		st.own = x.Record.Own
 		if bad := st.Compose(); bad != nil {
 			return refuse(WorkspaceInvalid, "grant: the session's own tools do not fit: "+bad.Error())
 		}
@@ -232,19 +232,13 @@ func (x *Spaces) Overdue() int {
 	return x.findSync(func(o *Sync) bool { return o.Deadline <= clock })
 }
 
-// Status returns the settlement's hash of an ended sync, and whether the sync was ever
-// opened, is open, or was settled.
-func (x *Spaces) Status(n uint32) (hash codec.Hash, known, open, settled bool) {
-	switch {
-	case x.State == nil || n > x.SyncsAsked:
-		return hash, false, false, false
-	case x.SyncAt(n) >= 0:
-		return hash, true, true, false
+// Settlement returns the hash of an ended sync's settlement; zero if the session ended it,
+// or if it is too long ago.
+func (x *State) Settlement(n uint32) (hash codec.Hash) {
+	if done := find(x.SyncsDone, func(d *Done) bool { return d.Number == n }); done != nil {
+		hash = done.Hash
 	}
-	if done := find(x.SyncsDone, func(d *Done) bool { return d.Number == n && !d.Hash.IsZero() }); done != nil {
-		return done.Hash, true, false, true
-	}
-	return hash, true, false, false
+	return hash
 }
 
 // TrustOf returns the trust of the grant that a sync is under, nil if that trusts
@@ -254,7 +248,7 @@ func (x *Spaces) TrustOf(o *Sync) *space.Trust {
 	if grant == nil {
 		return nil
 	}
-	if trust := grant.Trusting(); len(trust.Digests) > 0 || len(trust.Keys) > 0 || trust.Version != "" {
+	if trust := grant.AsTrust(); len(trust.Digests) > 0 || len(trust.Keys) > 0 || trust.Version != "" {
 		return trust
 	}
 	return nil

@@ -10,7 +10,8 @@ import (
 
 const (
 	checksFile = "actors/session/limits_gen.go"
-	checksIn   = "actors/session"
+	sessionDir = "actors/session"
+	spacesDir  = "actors/spaces" // package session checks its structs, by functions: limitsOfGrant
 )
 
 // checker writes a method limits for the bodies of events and for the structs in them:
@@ -52,15 +53,11 @@ func (s *source) checks() ([]byte, error) {
 	return format.Source([]byte(text + ")\n" + body))
 }
 
-// checkedToo has the structs of another package that package session checks, by a
-// function: limitsOfGrant.
-const checkedToo = "actors/spaces"
-
 // method writes the method of a struct, and reports whether there is something to check.
-// Only structs of package session have one, and those of checkedToo a function.
+// Only structs of package session have one, and those of package spaces a function.
 func (c *checker) method(d *declaration) (bool, error) {
 	body, known := c.methods[d.name]
-	if known || d.in.short() != checksIn && d.in.short() != checkedToo {
+	if known || d.in.short() != sessionDir && d.in.short() != spacesDir {
 		return body != "", nil
 	}
 	g := &generator{source: c.source}
@@ -82,7 +79,7 @@ func (c *checker) method(d *declaration) (bool, error) {
 		return false, nil
 	}
 	head := "(v *" + d.name + ") limits()"
-	if d.in.short() == checkedToo {
+	if d.in.short() == spacesDir {
 		head = "limitsOf" + d.name + "(v *spaces." + d.name + ")"
 	}
 	c.methods[d.name] = "\nfunc " + head + " *refusal {\n" + text + "return nil\n}\n"
@@ -158,7 +155,7 @@ func (c *checker) value(d *declaration, expr ast.Expr, l *limits, at place) (str
 		return "", err
 	}
 	call := at.value + ".limits()"
-	if inner.in.short() == checkedToo {
+	if inner.in.short() == spacesDir {
 		call = "limitsOf" + inner.name + "(" + at.value + ")"
 		if !at.pointer {
 			call = "limitsOf" + inner.name + "(&" + at.value + ")"

@@ -113,7 +113,7 @@ func (s *source) rows() ([]Row, error) {
 	for i := range events {
 		envelope.Bodies = append(envelope.Bodies, events[i].Name)
 	}
-	for _, dir := range []string{checksIn, checkedToo} {
+	for _, dir := range []string{sessionDir, spacesDir} {
 		of, err := s.load(module + "/" + dir)
 		if err != nil {
 			return nil, err
@@ -139,9 +139,9 @@ func (s *source) bodyRow(name string) Row {
 	if of, ok := shared[name]; ok {
 		row.Type, row.About = of.Type, of.About
 	}
-	dir := checksIn
+	dir := sessionDir
 	if _, err := s.declared(dir + "." + row.Type); err != nil {
-		dir = checkedToo
+		dir = spacesDir
 	}
 	row.Type = dir + "." + row.Type
 	return row

@@ -392,7 +392,7 @@ func TestHolderDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := json.Marshal(session.View{Session: "s1", Seq: seq, Clock: time.Now().Add(time.Minute).UnixMilli(), Open: []session.ViewEffect{{Effect: "r1t1"}, {Effect: "r1t1c1"}}})
+	view, err := json.Marshal(session.View{Shown: session.Shown{Session: "s1", Seq: seq, Clock: time.Now().Add(time.Minute).UnixMilli()}, Open: []session.ViewEffect{{Effect: "r1t1"}, {Effect: "r1t1c1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *exe
 	if err != nil {
 		return false, nil, err
 	}
-	if v := view.HostSession; v != nil {
+	if v := view.Host; v != nil {
 		h = &executor.HostSession{ID: v.ID, Status: v.Status, Route: v.Route}
 	}
 	return view.Status != "closed", h, nil

@@ -22,7 +22,7 @@ func TestRetrySafeCallCancelledBeforeABridgeServesDoesNotStart(t *testing.T) {
 		c.At = asked.UnixMilli()
 		a.ask(t, session.ClassTool, "host", name, c)
 	}
-	view, err := json.Marshal(session.View{Session: "s1", Seq: 9, Clock: asked.Add(time.Second).UnixMilli(), Open: []session.ViewEffect{{Effect: "r1t1c1"}}})
+	view, err := json.Marshal(session.View{Shown: session.Shown{Session: "s1", Seq: 9, Clock: asked.Add(time.Second).UnixMilli()}, Open: []session.ViewEffect{{Effect: "r1t1c1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

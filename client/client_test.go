@@ -35,7 +35,7 @@ func TestEndWaitsForItsRun(t *testing.T) {
 		t.Errorf("notices: got %v, want %v", said, want)
 	}
 	v, err := w.View(w.ctx, "s1")
-	if err != nil || v.Lifecycle != session.Completed || v.Events != 2 {
+	if err != nil || v.Lifecycle != session.Completed || v.Count != 2 {
 		t.Errorf("view: got %+v (%v), want 2 events, completed", v, err)
 	}
 }
@@ -241,7 +241,7 @@ func TestViewIsRetriedAfterTimeout(t *testing.T) {
 	}
 	bustest.OK(t, err)
 	for len(hung) == 0 {
-		if v, err := w.View(w.ctx, "s1"); err != nil || v.Events != 2 {
+		if v, err := w.View(w.ctx, "s1"); err != nil || v.Count != 2 {
 			t.Fatalf("view: got %+v (%v)", v, err)
 		}
 	}

@@ -136,7 +136,7 @@ func TestTakenWithSnapshotBeforeAndAfter(t *testing.T) {
 	sent(w.Resume(w.ctx, "s1", nil, client.ControlOptions{}))
 	tell := func(seq uint64) string {
 		v, err := w.Taken(w.ctx, "s1", seq)
-		return fmt.Sprint(v.Events, v.Lifecycle, err)
+		return fmt.Sprint(v.Count, v.Lifecycle, err)
 	}
 	for _, seq := range seqs {
 		want[seq] = tell(seq)

@@ -82,7 +82,7 @@ func ExampleClient_Folder() {
 			log.Fatal(err)
 		}
 		view := state.View()
-		fmt.Println("event", view.Events, "through", e.Door, "leaves it waiting for", view.WaitsFor)
+		fmt.Println("event", view.Count, "through", e.Door, "leaves it waiting for", view.WaitsFor)
 		if view.Lifecycle == session.Completed {
 			break
 		}

@@ -149,7 +149,7 @@ func TestFollowerDoesNotWaitForLostMessages(t *testing.T) {
 	if _, err := f.handle(received{notice: &Notice{N: 1, Type: session.NoticeToolRejected, Data: data}}); err != nil {
 		t.Fatal(err)
 	}
-	running := session.View{Run: &session.ViewRun{Number: 1}}
+	running := session.View{Run: &session.ViewRun{ShownRun: session.ShownRun{Number: 1}}}
 	for range lateMost {
 		if got.Len() > 0 {
 			t.Errorf("%q is shown before the text of its turn", got.String())

@@ -27,8 +27,8 @@ func TestFollowerRequestsTheViewOnlyWhenNoticesMayBeMissing(t *testing.T) {
 	ended := func(n uint64) received {
 		return said(n, session.NoticeRunFinished, session.RunFinished{Run: 1, Lifecycle: session.Completed})
 	}
-	running := session.View{Seq: 7, Run: &session.ViewRun{Number: 1, Seq: 7}}
-	over := session.View{Seq: 9, Last: &session.ViewEnded{Number: 1, Lifecycle: session.Completed}}
+	running := session.View{Shown: session.Shown{Seq: 7}, Run: &session.ViewRun{ShownRun: session.ShownRun{Number: 1, Seq: 7}}}
+	over := session.View{Shown: session.Shown{Seq: 9}, Last: &session.Ended{Number: 1, Lifecycle: session.Completed}}
 	type at struct {
 		after time.Duration
 		received

@@ -60,7 +60,7 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 		}
 		return r.Seq == f.seq || f.name != "" && r.Submission == f.name || slices.Contains(r.Steers, f.seq)
 	})
-	if at < 0 && f.run == 0 && v.Run != nil && slices.ContainsFunc(v.Transcript, func(it session.ViewItem) bool { return it.Seq == f.seq && it.Role == session.RoleUser }) {
+	if at < 0 && f.run == 0 && v.Run != nil && slices.ContainsFunc(v.Transcript, func(it session.Item) bool { return it.Seq == f.seq && it.Role == session.RoleUser }) {
 		at = 0 // a steer that a turn has applied
 	}
 	switch {
@@ -84,7 +84,7 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 	if v.Last != nil && v.Last.Number == f.run {
 		end.Lifecycle, end.Code, end.FinishReason, end.OverBudget = v.Last.Lifecycle, v.Last.Code, v.Last.FinishReason, v.Last.OverBudget
 		if v.Last.Detail != "" {
-			end.Detail = v.Last.Detail
+			end.Detail = v.Last.Detail.String()
 		}
 	}
 	return end, nil

@@ -365,6 +365,6 @@ func TestVerifyFindsSnapshotWithoutItsEvent(t *testing.T) {
 	seq := w.ask("s1", "again")
 	bustest.Until(t, "s1 takes the request", func() bool {
 		v, err := w.View(w.ctx, "s1")
-		return err == nil && v.Seq == seq && v.Events == 4
+		return err == nil && v.Seq == seq && v.Count == 4
 	})
 }

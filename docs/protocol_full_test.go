@@ -14,7 +14,7 @@ import (
 )
 
 // full returns every event's body with all its fields set, each of which the
-// fold takes when reach has led it there. f is the session that reach led.
+// fold takes when reach has led it there: what is below, or its example. f is the session that reach led.
 func full(t *testing.T, typ string, f *folding) any {
 	t.Helper()
 	content := &session.Content{Parts: []session.Content{
@@ -37,16 +37,6 @@ func full(t *testing.T, typ string, f *folding) any {
 		return session.ToolRegistrySet{
 			DefaultProfile: "mine", ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t)},
 		}
-	case session.TypeToolOverridesSet:
-		return session.ToolOverridesSet{
-			Disable: &[]string{"shell"}, Enable: &[]string{"edit_file"}, Force: &[]string{"host.fs.stat"}, Scope: session.ScopeSession,
-		}
-	case session.TypeToolProfileSelected:
-		return session.ToolProfileSelected{Profile: "anthropic"}
-	case session.TypeHostSessionUpdated:
-		return session.HostSessionUpdated{ID: "h1", Root: "/w", Route: "host-w1", Status: "ready"}
-	case session.TypeFactsSet:
-		return session.FactsSet{Facts: codec.Pairs{{Key: "plan", Value: raw(t, `"pro"`)}, {Key: "region", Value: raw(t, `null`)}}}
 	case session.TypeToolCallsObserved:
 		return session.ToolCallsObserved{
 			Calls: []session.ObservedCall{
@@ -70,8 +60,6 @@ func full(t *testing.T, typ string, f *folding) any {
 			ActiveTools: &[]string{"open_session"}, Context: raw(t, `{"phase":2}`), Effect: "r1t1s", Error: fault, Model: "m2",
 			Params: raw(t, `{"seed":1}`), Status: "failed", System: "Be brief.", ToolChoice: "open_session",
 		}
-	case session.TypeWakeSettled:
-		return session.WakeSettled{Effect: "w1"}
 	}
 	if body := fullControl(typ, content); body != nil {
 		return body
@@ -79,7 +67,16 @@ func full(t *testing.T, typ string, f *folding) any {
 	if body := fullSpace(typ); body != nil {
 		return body
 	}
-	t.Fatalf("%s: no value with all fields set; add one", typ)
+	for _, b := range fenced(t, protocolDoc, "json") {
+		if name, _, _ := strings.Cut(b.tag, " "); name == typ {
+			body := session.EventBody(typ)
+			if err := codec.Decode(raw(t, b.text), body); err != nil {
+				t.Fatal(err)
+			}
+			return reflect.ValueOf(body).Elem().Interface()
+		}
+	}
+	t.Fatalf("%s: no value with all fields set: add them to its example in %s", typ, protocolDoc)
 	return nil
 }
 
@@ -90,14 +87,8 @@ func fullControl(typ string, content *session.Content) any {
 		return session.SteerRequested{Input: *content, Run: 1}
 	case session.TypeRunEdited:
 		return session.RunEdited{Input: *content, Run: 2}
-	case session.TypeRunCancelRequested, session.TypeRunInterrupt, session.TypeRunPauseRequested:
-		return session.RunControl{Reason: "lunch", Run: 1}
 	case session.TypeRunResumeRequested:
 		return session.RunResumeRequested{Budget: fullBudget(), Reason: "back", Run: 1}
-	case session.TypeRunCompleted, session.TypeRunFailed:
-		return session.RunEnded{Code: "agreed", Detail: "on the phone", Run: 1}
-	case session.TypeSessionClosed:
-		return session.SessionClosed{}
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func claims(t *testing.T) string {
 
 // state is what an attacker must not change.
 func stateOf(v session.View) string {
-	return fmt.Sprintf("registry %s profile %q overrides %+v facts %+v host %+v", v.Registry, v.Profile, v.Overrides, v.Facts, v.HostSession)
+	return fmt.Sprintf("registry %s profile %q overrides %+v facts %+v host %+v", v.Registry, v.Profile, v.Overrides, v.Facts, v.Host)
 }
 
 // TestTextIsText: definitions of tools and events, in the texts of all that can

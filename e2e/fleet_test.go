@@ -37,7 +37,7 @@ func (s *system) worker(name, work string, more ...string) *daemon {
 func (s *system) wantHost(sid, status, route string) {
 	s.t.Helper()
 	s.view(sid, "its host session "+status+" at "+route, func(v session.View) bool {
-		return v.HostSession != nil && v.HostSession.Status == status && v.HostSession.Route == route
+		return v.Host != nil && v.Host.Status == status && v.Host.Route == route
 	})
 }
 

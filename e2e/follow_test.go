@@ -89,7 +89,7 @@ func TestAClientFollowsItsRun(t *testing.T) {
 		})
 		until(t, time.Minute, c.what, func() bool {
 			v := s.view("s2", "a view", func(session.View) bool { return true })
-			return v.Events >= uint64(2+i) && v.Batch != nil // the request, the model's calls, and what asked since
+			return v.Count >= uint64(2+i) && v.Batch != nil // the request, the model's calls, and what asked since
 		})
 	}
 	until(t, time.Minute, "the tool runs", func() bool { return len(l.did()) == 2 })

@@ -149,6 +149,8 @@ type Profile struct {
 
 // Fact is one fact of a session.
 type Fact struct {
-	Name  string `msgpack:"name"`
-	Value string `msgpack:"value"`
+	// The fact.
+	Name string `json:"name" msgpack:"name" lim:"any"`
+	// Its value.
+	Value string `json:"value" msgpack:"value" lim:"any"`
 }

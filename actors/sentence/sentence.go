@@ -13,6 +13,7 @@
 package sentence
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -93,6 +94,9 @@ func (t Text) String() string {
 	}
 	return Clip(strings.Join(parts, "; "), BytesMax)
 }
+
+// MarshalJSON returns the text for people. Only a state stores numbers.
+func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
 
 // render renders one stored sentence.
 func render(stored string) string {

@@ -147,8 +147,8 @@ func waitsRight(run *session.Run) error {
 	switch {
 	case run.Answer != 0 && !waits:
 		return fmt.Errorf("run %d is %s and keeps the answer of event %d", run.Number, run.Lifecycle, run.Answer)
-	case run.Finish != "" && !waits:
-		return fmt.Errorf("run %d is %s and keeps that its answer ended by %q", run.Number, run.Lifecycle, run.Finish)
+	case run.FinishReason != "" && !waits:
+		return fmt.Errorf("run %d is %s and keeps that its answer ended by %q", run.Number, run.Lifecycle, run.FinishReason)
 	case run.Lifecycle == session.WaitingInput && len(run.Steers) > 0:
 		return fmt.Errorf("run %d waits for input, and %v wait for a turn", run.Number, run.Steers)
 	}

@@ -188,7 +188,7 @@ func (s *State) budgetSpent(what Held, inputBytes int64) bool {
 		Run: s.Run.Number, Budget: spent.budget, Limit: spent.most, Used: spent.used, Estimate: spent.estimate,
 	})
 	s.pause()
-	s.Run.Held, s.Run.Breach = what, true
+	s.Run.Held, s.Run.Spent = what, true
 	return true
 }
 
@@ -204,7 +204,7 @@ func (l limit) String() string {
 func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 	run := s.Run
 	switch {
-	case budget == nil && run.Breach:
+	case budget == nil && run.Spent:
 		return refuse(RejectIllegalTransition, "the run's budget is spent: resume it through ctl with a larger one")
 	case budget == nil:
 		return nil

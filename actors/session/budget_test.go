@@ -123,7 +123,7 @@ func TestBudgetsOneByOne(t *testing.T) {
 					"effect": "r2t1", "calls": made(1, "nosuch", "{}"), "usage": map[string]any{"input_tokens": 4_000, "output_tokens": 10_000, "reasoning_tokens": 9_000},
 				})
 				w.must(notices, err)
-				if spent := w.state.Run.Breach; spent != (i == 0) || spent == (w.asked() != "") {
+				if spent := w.state.Run.Spent; spent != (i == 0) || spent == (w.asked() != "") {
 					t.Fatalf("it is spent: %v, asked is %q", spent, w.asked())
 				}
 				if i == 0 {

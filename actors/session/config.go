@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -21,6 +22,15 @@ type SessionConfig struct {
 
 	// Workspace is the manifest that Run.Workspace names.
 	Workspace *spaces.Pin `msgpack:"workspace,omitempty"`
+}
+
+func (c *SessionConfig) invariant(s *State) error {
+	st := s.stack()
+	of := SessionConfigured{RunConfig: c.Run, QueueMax: c.QueueMax}
+	if bad := cmp.Or(of.limits(), s.configFault(&st, &c.Run, c.Workspace, false)); bad != nil {
+		return fmt.Errorf("the session's config: %s: %s", bad.code, bad.detail)
+	}
+	return nil
 }
 
 // configFault checks a config under a registry. With complete, a config without a

@@ -94,12 +94,58 @@ const (
 // what it tells the model of a faulty answer (role user), Seq is the event that
 // caused it, and Code and Detail are the text.
 type Item struct {
-	Call   int           `msgpack:"call,omitempty"` // role tool: the call's position in its batch
-	Code   string        `msgpack:"code,omitempty"`
-	Detail sentence.Text `msgpack:"detail,omitempty"`
-	Edit   uint64        `msgpack:"edit,omitempty"` // role tool: the ApprovalDecided that changed the arguments
-	Role   Role          `msgpack:"role"`
-	Seq    uint64        `msgpack:"seq"`
+	// Of role tool: the position of the call.
+	Call int `json:"call,omitempty" msgpack:"call,omitempty" lim:"0.."`
+	// Code of a result that the session gave. Of a call that awaits approval: why it would
+	// not run if it was approved now.
+	Code   string        `json:"code,omitempty" msgpack:"code,omitempty" lim:"any"`
+	Detail sentence.Text `json:"-" msgpack:"detail,omitempty"`
+	// Of role tool: sequence of the ApprovalDecided that changed the arguments.
+	Edit uint64 `json:"edit,omitempty" msgpack:"edit,omitempty" lim:"1.."`
+	// Who wrote the entry.
+	Role Role `json:"role" msgpack:"role"`
+	// Sequence of the event.
+	Seq uint64 `json:"seq" msgpack:"seq" lim:"1.."`
+}
+
+func (s *State) itemsInvariant() error {
+	if len(s.Items) > itemsHeldMax {
+		return fmt.Errorf("the transcript holds %d items", len(s.Items))
+	}
+	size, call := 0, 0
+	for i := range s.Items {
+		it := &s.Items[i]
+		if err := it.invariant(s, call); err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
+		size += it.encodedBytesMax()
+		switch it.Role {
+		case RoleAssistant:
+			call = 0
+		case RoleTool:
+			call++
+		case RoleUser:
+		}
+	}
+	if size != int(s.ItemBytes) {
+		return fmt.Errorf("item_bytes is %d, the items add up to %d", s.ItemBytes, size)
+	}
+	return nil
+}
+
+// invariant checks one item; call is the position of the next result.
+func (it *Item) invariant(s *State, call int) error {
+	switch {
+	case it.Role != RoleUser && it.Role != RoleAssistant && it.Role != RoleTool:
+		return fmt.Errorf("it is of role %q", it.Role)
+	case it.Seq == 0 || it.Seq > s.Seq:
+		return fmt.Errorf("it is of event %d, the latest is %d", it.Seq, s.Seq)
+	case it.Role == RoleTool && it.Call != call, it.Role != RoleTool && it.Call != 0:
+		return fmt.Errorf("it is of call %d, and follows %d results", it.Call, call)
+	case it.Edit > s.Seq || len(it.Code) > CodeBytesMax || it.Detail.Check() != nil:
+		return fmt.Errorf("it is of edit %d, with a code of %d bytes and the detail %q: %w", it.Edit, len(it.Code), string(it.Detail), it.Detail.Check())
+	}
+	return nil
 }
 
 // encodedBytesMax is an upper bound of an item's encoded size, without encoding it.
@@ -233,6 +279,17 @@ type StepCall struct {
 	ToolID string `msgpack:"tool_id,omitempty" lim:"@tool_id"`
 	// The tool's name as the model wrote it, cut at 128 bytes.
 	ToolName string `msgpack:"tool_name" lim:"..NameBytesMax"`
+}
+
+// invariant checks one call of an earlier turn.
+func (c *StepCall) invariant(s *State, r *Run) error {
+	switch {
+	case c.Step < 0 || int64(c.Step) > int64(r.Turns) || c.Seq > s.Seq || c.CallsSeq > s.Seq || c.Edit > s.Seq:
+		return fmt.Errorf("it is of step %d of %d, of events %d, %d and %d", c.Step, r.Turns, c.CallsSeq, c.Seq, c.Edit)
+	case len(c.Code) > CodeBytesMax || len(c.ToolID) > planner.ToolIDBytesMax || len(c.ToolName) > NameBytesMax || len(c.Effect) > NameBytesMax || len(c.Status) > CodeBytesMax:
+		return errors.New("a text of it is too long")
+	}
+	return nil
 }
 
 // StepTool is a tool that a step may offer.

@@ -97,6 +97,60 @@ const (
 	TypeWakeSettled         = "WakeSettled"
 )
 
+// eventType is a row of the table of events.
+type eventType struct {
+	name       string
+	doors      []Door
+	afterClose bool // a closed session accepts it
+	settles    bool // it settles an effect of class kind
+	kind       kind
+	eventBody
+}
+
+// Which events come through which doors. Operators may request what clients may.
+var (
+	byClients   = []Door{DoorIn, DoorCtl}
+	byOperators = []Door{DoorCtl}
+)
+
+// eventTypes is the table of events. A closed session accepts settlements, which
+// change nothing any more, wakes, and run requests, which may be repeats.
+var eventTypes = [...]eventType{
+	{name: TypeRunRequested, doors: byClients, afterClose: true, eventBody: doorBody[RunRequested]((*State).foldRunRequested)},
+	{name: TypeSteerRequested, doors: byClients, eventBody: contentBody((*State).steerRequested)},
+	{name: TypeRunCancelRequested, doors: byClients, eventBody: body((*State).runCancelRequested)},
+	{name: TypeRunInterrupt, doors: byClients, eventBody: body((*State).runInterruptRequested)},
+	{name: TypeRunPauseRequested, doors: byClients, eventBody: body((*State).runPauseRequested)},
+	{name: TypeRunResumeRequested, doors: byClients, eventBody: doorBody[RunResumeRequested]((*State).runResumeRequested)},
+	{name: TypeRunEdited, doors: byClients, eventBody: contentBody((*State).runEdited)},
+	{name: TypeRunCompleted, doors: byClients, eventBody: body((*State).runCompleted)},
+	{name: TypeRunFailed, doors: byClients, eventBody: body((*State).runFailed)},
+	{name: TypeSessionConfigured, doors: byOperators, eventBody: rawBody[SessionConfigured]((*State).sessionConfigured)},
+	{name: TypeSessionClosed, doors: byOperators, eventBody: body((*State).sessionClosed)},
+	{name: TypeToolRegistrySet, doors: byOperators, eventBody: rawBody[ToolRegistrySet]((*State).toolRegistrySet)},
+	{name: TypeToolProfileSelected, doors: byOperators, eventBody: body((*State).toolProfileSelected)},
+	{name: TypeToolOverridesSet, doors: byOperators, eventBody: body((*State).toolOverridesSet)},
+	{name: TypeHostSessionUpdated, doors: byOperators, eventBody: body((*State).hostSessionUpdated)},
+	{name: TypeFactsSet, doors: byOperators, eventBody: body((*State).factsSet)},
+	{name: TypeApprovalDecided, doors: []Door{DoorApprove}, eventBody: body((*State).approvalDecided)},
+	settlementOf[ToolCallsObserved](kindLLM, TypeToolCallsObserved),
+	settlementOf[GenerationSettled](kindLLM, TypeGenerationSettled),
+	settlementOf[ToolCallSettled](kindTool, TypeToolCallSettled),
+	{name: TypeToolBatchSettled, doors: []Door{DoorTool}, afterClose: true, eventBody: rawBody[ToolBatchSettled]((*State).toolBatchSettled)},
+	settlementOf[StepPrepared](kindStep, TypeStepPrepared),
+	settlementOf[WakeSettled](kindWake, TypeWakeSettled),
+	{name: TypeWorkspaceSyncRequested, doors: byOperators, eventBody: rawBody[WorkspaceSyncRequested]((*State).workspaceSyncRequested)},
+	{name: TypeWorkspaceApplyRequested, doors: byOperators, eventBody: body((*State).workspaceApplyRequested)},
+	{name: TypeWorkspaceDetached, doors: byOperators, eventBody: body((*State).workspaceDetached)},
+	settlementOf[WorkspaceSnapshotReady](kindSpace, TypeWorkspaceSnapshotReady),
+	settlementOf[WorkspaceSyncUnchanged](kindSpace, TypeWorkspaceSyncUnchanged),
+	settlementOf[WorkspaceSyncFailed](kindSpace, TypeWorkspaceSyncFailed),
+}
+
+func settlementOf[T any](k kind, name string) eventType {
+	return eventType{name: name, doors: []Door{Door(classes[k].Class)}, afterClose: true, settles: true, kind: k, eventBody: eventBody{data: newOf[T]}}
+}
+
 // Content is text, a blob, or parts: one of the three; an empty value counts as
 // absent. Without any it is empty, which a tool's output and a model's text may be;
 // $defs/filled is the form that may not.

@@ -289,60 +289,6 @@ type numbered interface {
 	settleOverdue(s *State)
 }
 
-// eventType is a row of the table of events.
-type eventType struct {
-	name       string
-	doors      []Door
-	afterClose bool // a closed session accepts it
-	settles    bool // it settles an effect of class kind
-	kind       kind
-	fold       eventFold // nil for a settlement
-}
-
-// Which events come through which doors. Operators may request what clients may.
-var (
-	byClients   = []Door{DoorIn, DoorCtl}
-	byOperators = []Door{DoorCtl}
-)
-
-// eventTypes is the table of events. A closed session accepts settlements, which
-// change nothing any more, wakes, and run requests, which may be repeats.
-var eventTypes = [...]eventType{
-	{name: TypeRunRequested, doors: byClients, afterClose: true, fold: (*State).foldRunRequested},
-	{name: TypeSteerRequested, doors: byClients, fold: contentBody((*State).steerRequested)},
-	{name: TypeRunCancelRequested, doors: byClients, fold: body((*State).runCancelRequested)},
-	{name: TypeRunInterrupt, doors: byClients, fold: body((*State).runInterruptRequested)},
-	{name: TypeRunPauseRequested, doors: byClients, fold: body((*State).runPauseRequested)},
-	{name: TypeRunResumeRequested, doors: byClients, fold: (*State).runResumeRequested},
-	{name: TypeRunEdited, doors: byClients, fold: contentBody((*State).runEdited)},
-	{name: TypeRunCompleted, doors: byClients, fold: body((*State).runCompleted)},
-	{name: TypeRunFailed, doors: byClients, fold: body((*State).runFailed)},
-	{name: TypeSessionConfigured, doors: byOperators, fold: rawBody((*State).sessionConfigured)},
-	{name: TypeSessionClosed, doors: byOperators, fold: body((*State).sessionClosed)},
-	{name: TypeToolRegistrySet, doors: byOperators, fold: rawBody((*State).toolRegistrySet)},
-	{name: TypeToolProfileSelected, doors: byOperators, fold: body((*State).toolProfileSelected)},
-	{name: TypeToolOverridesSet, doors: byOperators, fold: body((*State).toolOverridesSet)},
-	{name: TypeHostSessionUpdated, doors: byOperators, fold: body((*State).hostSessionUpdated)},
-	{name: TypeFactsSet, doors: byOperators, fold: body((*State).factsSet)},
-	{name: TypeApprovalDecided, doors: []Door{DoorApprove}, fold: body((*State).approvalDecided)},
-	settlementOf(kindLLM, TypeToolCallsObserved),
-	settlementOf(kindLLM, TypeGenerationSettled),
-	settlementOf(kindTool, TypeToolCallSettled),
-	{name: TypeToolBatchSettled, doors: []Door{DoorTool}, afterClose: true, fold: rawBody((*State).toolBatchSettled)},
-	settlementOf(kindStep, TypeStepPrepared),
-	settlementOf(kindWake, TypeWakeSettled),
-	{name: TypeWorkspaceSyncRequested, doors: byOperators, fold: rawBody((*State).workspaceSyncRequested)},
-	{name: TypeWorkspaceApplyRequested, doors: byOperators, fold: body((*State).workspaceApplyRequested)},
-	{name: TypeWorkspaceDetached, doors: byOperators, fold: body((*State).workspaceDetached)},
-	settlementOf(kindSpace, TypeWorkspaceSnapshotReady),
-	settlementOf(kindSpace, TypeWorkspaceSyncUnchanged),
-	settlementOf(kindSpace, TypeWorkspaceSyncFailed),
-}
-
-func settlementOf(k kind, name string) eventType {
-	return eventType{name: name, doors: []Door{Door(classes[k].Class)}, afterClose: true, settles: true, kind: k}
-}
-
 // typeIndexes are the indexes of the names in the table of events.
 var typeIndexes = func() map[string]int {
 	places := make(map[string]int, len(eventTypes))
@@ -367,6 +313,15 @@ func EventTypes() []string {
 		names[i] = eventTypes[i].name
 	}
 	return names
+}
+
+// EventBody returns a pointer to an empty body of an event type, into which codec.Decode
+// reads the event's data. It is nil for a type that this release does not fold.
+func EventBody(name string) any {
+	if of := eventTypeOf(name); of != nil {
+		return of.data()
+	}
+	return nil
 }
 
 // isReserved reports whether a later release will have events of this type.
@@ -400,35 +355,44 @@ func open(e Event) (Envelope, *refusal) {
 	return env, env.limits()
 }
 
-// eventFold folds the data of an event that came through a door.
-type eventFold func(s *State, door Door, data codec.Raw) *refusal
+// eventBody says what the data of an event is, and how it is folded.
+type eventBody struct {
+	data func() any                                         // a pointer to a new body
+	fold func(s *State, door Door, data codec.Raw) *refusal // nil for a settlement
+}
 
-// body returns the fold of an event whose data is a T. Absent data is an empty
-// object.
-func body[T any](fold func(*State, *T) *refusal) eventFold {
-	return func(s *State, _ Door, data codec.Raw) *refusal {
+func newOf[T any]() any { return new(T) }
+
+// body is for an event whose data is a T. Absent data is an empty object.
+func body[T any](fold func(*State, *T) *refusal) eventBody {
+	return eventBody{newOf[T], func(s *State, _ Door, data codec.Raw) *refusal {
 		var b T
 		if bad := decodeBody(data, &b); bad != nil {
 			return bad
 		}
 		return fold(s, &b)
-	}
+	}}
 }
 
 // contentBody is body for a T with an input.
-func contentBody[T any](fold func(*State, *T) *refusal) eventFold {
-	return func(s *State, _ Door, data codec.Raw) *refusal {
+func contentBody[T any](fold func(*State, *T) *refusal) eventBody {
+	return eventBody{newOf[T], func(s *State, _ Door, data codec.Raw) *refusal {
 		var b T
 		if bad := decodeContent(data, "input", &b); bad != nil {
 			return bad
 		}
 		return fold(s, &b)
-	}
+	}}
+}
+
+// doorBody is body for a fold that decodes the data itself, and depends on the door.
+func doorBody[T any](fold func(*State, Door, codec.Raw) *refusal) eventBody {
+	return eventBody{newOf[T], fold}
 }
 
 // rawBody is body for a fold that decodes the data itself.
-func rawBody(fold func(*State, codec.Raw) *refusal) eventFold {
-	return func(s *State, _ Door, data codec.Raw) *refusal { return fold(s, data) }
+func rawBody[T any](fold func(*State, codec.Raw) *refusal) eventBody {
+	return doorBody[T](func(s *State, _ Door, data codec.Raw) *refusal { return fold(s, data) })
 }
 
 func decodeBody(data codec.Raw, b any) *refusal {

@@ -337,7 +337,7 @@ func (w *weave) decide(call int) utterance {
 // resume lets a run go on; a spent budget needs a larger one.
 func (w *weave) resume() utterance {
 	run := w.log.state.Run
-	if run != nil && run.Lifecycle == session.Paused && run.Breach && !w.chance(4) {
+	if run != nil && run.Lifecycle == session.Paused && run.Spent && !w.chance(4) {
 		return utterance{session.DoorCtl, session.TypeRunResumeRequested, `{"budget":{"tokens":` + w.pick("10", "500") + `}}`}
 	}
 	if run != nil && run.Lifecycle == session.Running && w.chance(2) {

@@ -177,8 +177,8 @@ func TestConfigBytes(t *testing.T) {
 			System: strings.Repeat("s", SystemBytesMax), ToolChoice: name, TurnsMax: TurnsMax,
 		},
 	} {
-		run, err := codec.Marshal(Run{Config: c, Number: math.MaxUint32, Seq: math.MaxUint64, Submission: name[:IDBytesMax], Turns: math.MaxUint32,
-			Usage: UsageTotal{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}})
+		run, err := codec.Marshal(Run{Config: c, ShownRun: ShownRun{Number: math.MaxUint32, Seq: math.MaxUint64, Submission: name[:IDBytesMax], Turns: math.MaxUint32,
+			Usage: UsageTotal{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -303,7 +303,7 @@ func (s *State) steer(bytes int64) *refusal {
 	}
 	run.Steers = append(run.Steers, Steer{Bytes: bytes, Seq: s.Seq})
 	if run.Lifecycle == WaitingInput {
-		run.Lifecycle, run.Answer, run.Finish = Running, 0, ""
+		run.Lifecycle, run.Answer, run.FinishReason = Running, 0, ""
 		s.startTurn()
 	}
 	return nil
@@ -388,7 +388,7 @@ func (s *State) endRun(end Ended, answer *GenerationSettled) {
 	run := s.Run
 	end.Number = run.Number
 	end.OverBudget = s.overBudget()
-	end.FinishReason = run.Finish
+	end.FinishReason = run.FinishReason
 	if answer != nil {
 		end.FinishReason = answer.oddFinish()
 	}
@@ -523,7 +523,7 @@ func (s *State) interrupt() {
 	}
 	wasPaused := run.Lifecycle == Paused
 	run.endPause(s.Clock)
-	run.Lifecycle, run.Before, run.Held, run.Breach = Interrupting, "", "", false
+	run.Lifecycle, run.Before, run.Held, run.Spent = Interrupting, "", "", false
 	if wasPaused { // its deadline may have passed before the pause
 		defer s.settleOverdue()
 	}
@@ -635,11 +635,11 @@ func (s *State) runResumeRequested(door Door, data codec.Raw) *refusal {
 	}
 	run.endPause(s.Clock)
 	held := run.Held
-	run.Lifecycle, run.Before, run.Held, run.Breach = run.Before, "", "", false
+	run.Lifecycle, run.Before, run.Held, run.Spent = run.Before, "", "", false
 	switch {
 	case run.Deadline > 0 && run.Deadline <= s.Clock: // it had passed before the pause: nothing is opened any more
 	case run.Lifecycle == WaitingInput && len(run.Steers) > 0:
-		run.Lifecycle, run.Answer, run.Finish = Running, 0, ""
+		run.Lifecycle, run.Answer, run.FinishReason = Running, 0, ""
 		s.startTurn()
 	case held == HeldTurn:
 		s.startTurn()

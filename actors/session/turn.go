@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -313,7 +314,7 @@ func (s *State) answered(b *GenerationSettled) {
 	case run.Config.Completion != CompletionExplicit:
 		s.endRun(Ended{Lifecycle: Completed}, b)
 	default:
-		run.Repairs, run.Finish = 0, b.oddFinish()
+		run.Repairs, run.FinishReason = 0, b.oddFinish()
 		if !b.isSilent() {
 			run.Answer = s.Seq
 		}
@@ -378,6 +379,54 @@ type TurnStep struct {
 	RunMS    int64                 `msgpack:"run_ms,omitempty"`
 	Settled  codec.Hash            `msgpack:"settled"`         // of the hook's settlement
 	Tools    []planner.ToolIndex   `msgpack:"tools,omitempty"` // while Open: those that could be offered at the opening, ascending
+}
+
+// invariant checks the record of who decided about the latest turn.
+func (step *TurnStep) invariant(s *State) error {
+	if len(step.Code) > CodeBytesMax || step.Detail.Check() != nil || len(step.Failed) > planner.StepRulesMax ||
+		len(step.Last) > CallsMax || len(step.Calls) > CallsMax || len(step.Facts) > FactsMax {
+		return fmt.Errorf("its step keeps too much")
+	}
+	if step.At > s.Clock || step.Deadline < 0 {
+		return fmt.Errorf("its step began at %d, it is %d", step.At, s.Clock)
+	}
+	for i := range step.Calls {
+		if len(step.Calls[i].Arguments) > planner.WhenArgumentsBytesMax {
+			return fmt.Errorf("its step keeps arguments of %d bytes", len(step.Calls[i].Arguments))
+		}
+	}
+	for i, tool := range step.Tools {
+		if tool < 0 || int(tool) >= s.turnRegistry.Len() || i > 0 && tool <= step.Tools[i-1] {
+			return fmt.Errorf("its hook is shown tool %d of %d", tool, s.turnRegistry.Len())
+		}
+	}
+	if step.Open && (s.Run == nil || s.Run.Config.StepHook == nil || s.Turn.Open || s.Turn.Batch != nil || step.RunMS <= 0) {
+		return fmt.Errorf("its step is open, and no hook is asked")
+	}
+	rules := 0
+	switch step.From {
+	case "":
+		return nil
+	case StepFromRun:
+		if s.Run == nil {
+			return nil // the rules went with the run
+		}
+		rules = len(s.Run.Config.Steps)
+	case StepFromProfile:
+		rules = s.turnRegistry.ProfileSteps(step.Profile).Len()
+	case StepFromHook:
+		if step.Prepared == nil {
+			return fmt.Errorf("its hook said nothing")
+		}
+		if err := planner.CheckStep(s.turnRegistry, "", step.Prepared); err != nil {
+			return fmt.Errorf("its hook said %s", err)
+		}
+		return nil
+	}
+	if step.Rule < 0 || step.Rule >= rules {
+		return fmt.Errorf("rule %d of %d from %q applies", step.Rule, rules, step.From)
+	}
+	return nil
 }
 
 // StepSource is the origin of a step's choice.

@@ -17,7 +17,7 @@ import (
 //
 //wire:rule {"required": ["session"], "anyOf": [{"required": ["*", "session"]}, {"required": ["quarantined"], "maxProperties": 2}]}
 type View struct {
-	Session string `json:"session" lim:"@session"`
+	Shown
 	// A closed session accepts no more runs.
 	Status string `json:"status" lim:"enum=open|closed"`
 	// State of the active run, else of the run that ended last; empty if there was none.
@@ -28,16 +28,10 @@ type View struct {
 	// `input` and `resume` of the run, or `retry`: the run waits until a generation is
 	// retried.
 	WaitsFor string `json:"waits_for" lim:"enum=nobody|model|tools|step|host_loop|approval|input|resume|retry|space"`
-	// Sequence of the latest folded event.
-	Seq uint64 `json:"seq" lim:"1.."`
-	// Number of folded events, including rejected ones.
-	Events uint64 `json:"events" lim:"1.."`
 	// BLAKE2b-256 of the state's canonical bytes.
 	Hash string `json:"hash" lim:"@hash"`
 	// Hash chain (BLAKE2b-256) over all events.
 	Chain string `json:"chain" lim:"@hash"`
-	// Unix milliseconds.
-	Clock int64 `json:"clock"`
 	// Version of the rules that the session follows.
 	Rules int `json:"rules" lim:"1.."`
 	// Hash of the pinned install record.
@@ -45,18 +39,13 @@ type View struct {
 	// Hash of the registry that the next turn is offered from: the session's own, else the
 	// install record's.
 	Registry string `json:"registry" lim:"@hash"`
-	// The profile selected for the session.
-	Profile string `json:"profile,omitempty" lim:"any"`
 	// The session's lists.
-	Overrides   *ViewLists   `json:"overrides,omitempty"`
-	HostSession *HostSession `json:"host_session,omitempty"`
-	// The session's facts, by name.
-	Facts []ViewFact `json:"facts,omitempty" lim:"..FactsMax"`
+	Overrides *Overrides `json:"overrides,omitempty"`
 	ViewSpaces
 	// The active run.
 	Run *ViewRun `json:"run,omitempty"`
 	// The run that ended last.
-	Last *ViewEnded `json:"last,omitempty"`
+	Last *Ended `json:"last,omitempty"`
 	// Queued runs, the next one first.
 	Queue []ViewRun `json:"queue,omitempty" lim:"..QueueMax"`
 	// What decided the latest turn's offer.
@@ -82,11 +71,7 @@ type View struct {
 	// Length of the transcript.
 	Items int `json:"items" lim:"0.."`
 	// The latest 100 items.
-	Transcript []ViewItem `json:"transcript,omitempty" lim:"..viewItemsMax"`
-	// Usage of all runs.
-	Usage UsageTotal `json:"usage"`
-	// Cost of all runs, in micro-units by their prices; 0 if absent.
-	Cost int64 `json:"cost,omitempty" lim:"0.."`
+	Transcript []Item `json:"transcript,omitempty" lim:"..viewItemsMax"`
 }
 
 // ViewQuarantine is a session's quarantine.
@@ -97,88 +82,29 @@ type ViewQuarantine struct {
 	Reason string `json:"reason" lim:"any"`
 }
 
-// ViewLists are the lists of one scope.
-type ViewLists struct {
-	// Tools added to the profile.
-	Enable []string `json:"enable,omitempty" lim:"..NamesMax,item=any"`
-	// Tools that are not offered.
-	Disable []string `json:"disable,omitempty" lim:"..NamesMax,item=any"`
-	// Tools added to any list.
-	Force []string `json:"force,omitempty" lim:"..NamesMax,item=any"`
-}
-
-// ViewFact is one fact.
-type ViewFact struct {
-	// The fact.
-	Name string `json:"name" lim:"any"`
-	// Its value.
-	Value string `json:"value" lim:"any"`
-}
-
 // ViewRun is a queued or active run.
 type ViewRun struct {
-	// Runs count from 1.
-	Number uint32 `json:"number" lim:"1.."`
-	// Sequence of the event with its input.
-	Seq uint64 `json:"seq" lim:"1.."`
-	// Submission of the request.
-	Submission string `json:"submission,omitempty" lim:"any"`
+	ShownRun
 	// Provider of its config.
 	Provider string `json:"provider" lim:"any"`
 	// Model of its config.
 	Model string `json:"model" lim:"any"`
-	// Roles of the request.
-	Roles []string `json:"roles,omitempty" lim:"..RolesMax,item=any"`
 	// The run's own lists: of its config, or set since.
-	Overrides *ViewLists `json:"overrides,omitempty"`
-	// Number of turns opened so far.
-	Turns uint32 `json:"turns"`
+	Overrides *Overrides `json:"overrides,omitempty"`
 	// Number of turns that it may open.
 	TurnsMax int `json:"turns_max" lim:"1.."`
-	// Usage of the run.
-	Usage UsageTotal `json:"usage"`
-	// Cost so far, in micro-units by its prices; 0 if absent.
-	Cost int64 `json:"cost,omitempty" lim:"0.."`
 	// What step rules and hooks have set.
 	Context json.RawMessage `json:"context,omitempty" lim:"object"`
-	// The tool_ids that were carried out in earlier turns, which `used` in a condition
-	// tests.
-	Used []string `json:"used,omitempty" lim:"..planner.ToolsMax,item=@tool_id"`
 	// Sequences of the steers that no turn has taken yet.
 	Steers []uint64 `json:"steers,omitempty" lim:"..SteersMax,item=1.."`
-	// The run's, Unix milliseconds. While it is paused it stands still.
-	Deadline int64 `json:"deadline,omitempty"`
 	// Budget of its config, or as raised since.
 	Budget *Budget `json:"budget,omitempty"`
-	// Whether it is paused because its budget is spent; false if absent.
-	Spent bool `json:"spent,omitempty"`
 	// Unix milliseconds: when the failed generation is opened again.
 	RetryAt int64 `json:"retry_at,omitempty"`
 	// Number of the attempt of the latest turn's generation, from 1.
 	Attempt uint32 `json:"attempt,omitempty" lim:"1.."`
-	// Turns begun to repair an answer, since the latest good one.
-	Repairs int `json:"repairs,omitempty" lim:"1.."`
-	// Why the answer ended with which the run waits for input, if not by stop.
-	FinishReason string `json:"finish_reason,omitempty" lim:"..NameBytesMax"`
 	// Of its config: the manifest that it uses in place of the applied one, or none.
 	Workspace string `json:"workspace,omitempty" lim:"any"`
-}
-
-// ViewEnded is the last ended run.
-type ViewEnded struct {
-	// The run.
-	Number uint32 `json:"number" lim:"1.."`
-	// How the run ended.
-	Lifecycle Lifecycle `json:"lifecycle" lim:"enum=completed|failed|cancelled|interrupted"`
-	// Why the run ended.
-	Code string `json:"code,omitempty" lim:"any"`
-	// Detail for people.
-	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
-	// Why the answer that ended the run ended, or the one with which it waited for input,
-	// if not by stop.
-	FinishReason string `json:"finish_reason,omitempty" lim:"..NameBytesMax"`
-	// The budget that was exceeded. Absent: the run ended within its budget.
-	OverBudget *OverBudget `json:"over_budget,omitempty"`
 }
 
 // ViewEffect is an open effect.
@@ -224,30 +150,14 @@ const (
 	TroubleUnserved = "unserved"      // of a call that waits for approval: no running bridge serves its target
 )
 
-// ViewItem is one item of the transcript: a reference to its text in the log.
-type ViewItem struct {
-	// Who wrote the entry.
-	Role Role `json:"role"`
-	// Sequence of the event.
-	Seq uint64 `json:"seq" lim:"1.."`
-	// Of role tool: the position of the call.
-	Call int `json:"call,omitempty" lim:"0.."`
-	// Code of a result that the session gave. Of a call that awaits approval: why it would
-	// not run if it was approved now.
-	Code string `json:"code,omitempty" lim:"any"`
-	// Of role tool: sequence of the ApprovalDecided that changed the arguments.
-	Edit uint64 `json:"edit,omitempty" lim:"1.."`
-}
-
 // viewItemsMax is how many of the latest items a view lists.
 const viewItemsMax = 100
 
 // View returns a projection of the state.
 func (s *State) View() View {
 	v := View{
-		Session: s.Session, Status: "open", WaitsFor: s.waitsFor(), Seq: s.Seq, Events: s.Count,
-		Hash: s.Hash().String(), Chain: s.Chain.String(), Clock: s.Clock, Rules: int(s.Rules), Install: s.Install.String(),
-		Registry: s.NextRegistry().Hash().String(), Profile: s.Profile, Items: len(s.Items), Usage: s.Usage, Cost: s.Cost,
+		Shown: s.Shown, Status: "open", WaitsFor: s.waitsFor(), Hash: s.Hash().String(), Chain: s.Chain.String(), Rules: int(s.Rules),
+		Install: s.Install.String(), Registry: s.NextRegistry().Hash().String(), Items: len(s.Items),
 		ViewSpaces: s.viewSpaces(), Turn: s.viewTurn(), Batch: s.viewBatch(), Tools: s.viewTools(),
 	}
 	if s.Closed {
@@ -258,14 +168,12 @@ func (s *State) View() View {
 	}
 	if s.Host != nil {
 		host := *s.Host
-		v.HostSession = &host
-	}
-	for _, f := range s.Facts {
-		v.Facts = append(v.Facts, ViewFact{Name: f.Name, Value: f.Value})
+		v.Host = &host
 	}
 	if s.Last != nil {
 		v.Lifecycle = s.Last.Lifecycle
-		v.Last = &ViewEnded{Number: s.Last.Number, Lifecycle: s.Last.Lifecycle, Code: s.Last.Code, Detail: s.Last.Detail.String(), FinishReason: s.Last.FinishReason, OverBudget: s.Last.OverBudget}
+		last := *s.Last
+		v.Last = &last
 	}
 	if s.Run != nil {
 		run := viewRun(s.Run)
@@ -280,9 +188,7 @@ func (s *State) View() View {
 	for _, e := range s.Open() {
 		v.Open = append(v.Open, ViewEffect{Effect: e.Name, Class: e.Class, Target: e.Target, Deadline: e.Deadline})
 	}
-	for _, it := range s.Items[max(0, len(s.Items)-viewItemsMax):] {
-		v.Transcript = append(v.Transcript, ViewItem{Role: it.Role, Seq: it.Seq, Call: it.Call, Code: it.Code, Edit: it.Edit})
-	}
+	v.Transcript = slices.Clone(s.Items[max(0, len(s.Items)-viewItemsMax):])
 	return v
 }
 
@@ -337,21 +243,21 @@ func viewRun(r *Run) ViewRun {
 	if len(r.Context) > 0 {
 		context, _ = codec.ToJSON(r.Context) // it was canonical when it was set
 	}
-	return ViewRun{
-		Context: context, Used: slices.Clone(r.Used),
-		Number: r.Number, Seq: r.Seq, Submission: r.Submission, Provider: r.Config.Provider, Model: r.Config.Model,
-		Roles: r.Roles, Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force),
-		Turns: r.Turns, TurnsMax: r.Config.turnsMax(), Usage: r.Usage, Cost: r.Cost,
-		Steers: seqsOf(r.Steers), Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach, Repairs: int(r.Repairs), FinishReason: r.Finish, Workspace: r.Config.Workspace,
+	run := ViewRun{
+		ShownRun: r.ShownRun, Context: context, Provider: r.Config.Provider, Model: r.Config.Model,
+		Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force), TurnsMax: r.Config.turnsMax(),
+		Steers: seqsOf(r.Steers), Budget: r.Config.Budget, Workspace: r.Config.Workspace,
 	}
+	run.Used = slices.Clone(r.Used) // the fold changes it in place
+	return run
 }
 
 // viewLists returns the lists of a view, nil if all are empty.
-func viewLists(enable, disable, force []string) *ViewLists {
+func viewLists(enable, disable, force []string) *Overrides {
 	if len(enable)+len(disable)+len(force) == 0 {
 		return nil
 	}
-	return &ViewLists{Enable: enable, Disable: disable, Force: force}
+	return &Overrides{Enable: enable, Disable: disable, Force: force}
 }
 
 // ViewTurn is the latest turn, and what decided about it.

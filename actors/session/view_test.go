@@ -28,7 +28,7 @@ func TestView(t *testing.T) {
 		if v.WaitsFor != waits || v.Lifecycle != lifecycle || number != run || !slices.Equal(names, open) {
 			t.Errorf("at %d: waits for %s, %s, run %d, open %v; want %s, %s, %d, %v", v.Seq, v.WaitsFor, v.Lifecycle, number, names, waits, lifecycle, run, open)
 		}
-		if v.Session != "s1" || v.Status != "open" || v.Seq != w.state.Seq || v.Events != w.state.Count || v.Hash != w.state.Hash().String() || v.Chain != w.state.Chain.String() {
+		if v.Session != "s1" || v.Status != "open" || v.Seq != w.state.Seq || v.Count != w.state.Count || v.Hash != w.state.Hash().String() || v.Chain != w.state.Chain.String() {
 			t.Errorf("at %d: the head is %+v", w.state.Seq, v)
 		}
 		return v
@@ -40,8 +40,8 @@ func TestView(t *testing.T) {
 	w.run(map[string]any{"turns_max": 7})
 	w.run(nil)
 	v := check("model", session.Running, 1, "r1t1", "w1")
-	if v.Run.TurnsMax != 7 || v.Run.Turns != 1 || len(v.Queue) != 1 || v.Queue[0].TurnsMax != session.TurnsDefault || v.HostSession.ID != "h1" {
-		t.Errorf("run %+v, queue %+v, host %+v", v.Run, v.Queue, v.HostSession)
+	if v.Run.TurnsMax != 7 || v.Run.Turns != 1 || len(v.Queue) != 1 || v.Queue[0].TurnsMax != session.TurnsDefault || v.Host.ID != "h1" {
+		t.Errorf("run %+v, queue %+v, host %+v", v.Run, v.Queue, v.Host)
 	}
 	w.calls("r1t1", append(made(2, "stat", `{"path":"a"}`), made(2, "shell", `{"command":"a"}`)...))
 	w.settled("r1t1c1")

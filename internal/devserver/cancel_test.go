@@ -48,7 +48,7 @@ func TestCancelAtEveryEvent(t *testing.T) {
 		}
 		v, err := s.client.View(s.ctx, whole.sid)
 		s.must(err)
-		n := int(v.Events)
+		n := int(v.Count)
 		// The record of the events may be behind that of the notices.
 		if !s.wait(whole.sid, fmt.Sprintf("all %d events of the run", n), func() bool { return len(s.events[whole.sid]) >= n }) {
 			return

@@ -45,6 +45,8 @@ type declaration struct {
 	// rules are JSON fragments that its schema has besides what follows from its
 	// fields: lines of the comment that begin with //wire:rule.
 	rules []string
+	// example is a message as JSON: the line that begins with //wire:example.
+	example string
 }
 
 func newSource(root string) *source {
@@ -125,6 +127,9 @@ func (p *sourcePackage) declare(file *ast.File) {
 				for _, line := range doc.List {
 					if rule, ok := strings.CutPrefix(line.Text, "//wire:rule "); ok {
 						d.rules = append(d.rules, rule)
+					}
+					if example, ok := strings.CutPrefix(line.Text, "//wire:example "); ok {
+						d.example = example
 					}
 				}
 			}

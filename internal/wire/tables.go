@@ -24,6 +24,7 @@ var (
 	codePlace  = regexp.MustCompile(`(?s)<!-- codes: ([^>]+) -->\n.*?<!-- end of codes -->`)
 	tablePlace = regexp.MustCompile(`(?s)<!-- fields: (\w+) -->\n.*?<!-- end of fields -->`)
 	sentences  = regexp.MustCompile(`(?s)<!-- sentences -->\n.*?<!-- end of sentences -->`)
+	eventPlace = regexp.MustCompile(`(?s)<!-- other events -->\n.*?<!-- end of other events -->`)
 	link       = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
 )
 
@@ -31,6 +32,10 @@ var (
 // the schemas of messages and parts, by name.
 func (s *source) withTables(text string, schemas map[string]node) (string, error) {
 	var failed error
+	text, err := s.withEvents(text, schemas)
+	if err != nil {
+		return "", err
+	}
 	text = codePlace.ReplaceAllStringFunc(text, func(place string) string {
 		of := codePlace.FindStringSubmatch(place)[1]
 		table, err := s.codeTable(of)
@@ -53,6 +58,30 @@ func (s *source) withTables(text string, schemas map[string]node) (string, error
 	})
 	text = sentences.ReplaceAllLiteralString(text, "<!-- sentences -->\n"+sentenceTable()+"<!-- end of sentences -->")
 	return text, failed
+}
+
+// withEvents returns a document with a section for each event that it has no section for
+// yet: the comment of its type, a place for its fields, and its example.
+func (s *source) withEvents(text string, schemas map[string]node) (string, error) {
+	rows, err := s.events()
+	if err != nil {
+		return "", err
+	}
+	others, sections := eventPlace.ReplaceAllLiteralString(text, ""), ""
+	for _, row := range rows {
+		if strings.Contains(others, fmt.Sprintf(tableBegins, row.Name)) {
+			continue
+		}
+		d, err := s.declared(row.Type)
+		if err != nil {
+			return "", err
+		}
+		if d.example == "" {
+			return "", fmt.Errorf("%s has no example: give its type a line //wire:example with its data as JSON, all fields set", row.Name)
+		}
+		sections += fmt.Sprintf("### %s\n\n%s\n\n"+tableBegins+"\n"+tableEnds+"\n\n```json %[1]s\n%[4]s\n```\n\n", row.Name, schemas[row.Name]["description"], row.Name, d.example)
+	}
+	return eventPlace.ReplaceAllLiteralString(text, "<!-- other events -->\n"+sections+"<!-- end of other events -->"), nil
 }
 
 // codeTable returns the table of the codes of several packages, "dir Name, dir Name": the

@@ -54,7 +54,7 @@ var (
 // isOpenAt makes the session's view say that r1t1 is open, or not.
 func isOpenAt(open bool, seq uint64) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
-		v := session.View{Session: "s1", Seq: seq, Clock: time.Now().UnixMilli()}
+		v := session.View{Shown: session.Shown{Session: "s1", Seq: seq, Clock: time.Now().UnixMilli()}}
 		if open {
 			v.Open = []session.ViewEffect{{Effect: "r1t1", Class: session.ClassLLM}}
 		}
@@ -162,7 +162,7 @@ var modelCases = []claimCase{
 		// a session that was stopped there, say.
 		name: "a view with an old clock is no answer", model: true, claims: map[int]Claim{1: byOther},
 		before: func(_ *testing.T, w *world) {
-			w.setView("s1", session.View{Session: "s1", Seq: 9, Clock: time.Now().UnixMilli() - 1})
+			w.setView("s1", session.View{Shown: session.Shown{Session: "s1", Seq: 9, Clock: time.Now().UnixMilli() - 1}})
 		},
 		later:   isOpenAt(true, 9),
 		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{2: byMe},
@@ -558,12 +558,12 @@ func TestCallStartsUnlessAViewSaysItIsNotOpen(t *testing.T) {
 		view *session.View
 		want next
 	}{
-		"not open any more":        {&session.View{Clock: 101}, nextAck},
-		"still open":               {&session.View{Clock: 101, Open: []session.ViewEffect{{Effect: "r1t1c0"}}}, nextStart},
-		"a view of the moment":     {&session.View{Clock: 100}, nextStart},
-		"a view from before":       {&session.View{Clock: 99}, nextStart},
+		"not open any more":        {&session.View{Shown: session.Shown{Clock: 101}}, nextAck},
+		"still open":               {&session.View{Shown: session.Shown{Clock: 101}, Open: []session.ViewEffect{{Effect: "r1t1c0"}}}, nextStart},
+		"a view of the moment":     {&session.View{Shown: session.Shown{Clock: 100}}, nextStart},
+		"a view from before":       {&session.View{Shown: session.Shown{Clock: 99}}, nextStart},
 		"nobody answers":           {nil, nextStart},
-		"open among other effects": {&session.View{Clock: 101, Open: []session.ViewEffect{{Effect: "w1"}, {Effect: "r1t1c0"}}}, nextStart},
+		"open among other effects": {&session.View{Shown: session.Shown{Clock: 101}, Open: []session.ViewEffect{{Effect: "w1"}, {Effect: "r1t1c0"}}}, nextStart},
 	} {
 		world := newWorld()
 		if c.view != nil {

@@ -34,7 +34,7 @@ func TestFrozenBridgeStartsNothingThatOthersAnswered(t *testing.T) {
 					w.claimLost = nil
 					w.beat("me", false)
 					<-time.After(c.frozen)
-					v := session.View{Clock: time.Now().UnixMilli()}
+					v := session.View{Shown: session.Shown{Clock: time.Now().UnixMilli()}}
 					if c.open {
 						v.Open = []session.ViewEffect{{Effect: "r1t1c0"}}
 					}

@@ -23,7 +23,7 @@ type Said struct {
 // that two systems did the same.
 func Picture(before, after session.View, settles string, said []Said) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#%d %s\n", after.Events, standing(after))
+	fmt.Fprintf(&b, "#%d %s\n", after.Count, standing(after))
 	gone := func(line string, settled bool) {
 		if !settled {
 			line += " (withdrawn)"
@@ -85,7 +85,7 @@ func effectLine(v session.View, e session.ViewEffect) string {
 
 // routeOf returns the worker of a call, if a host session names one.
 func routeOf(v session.View, e session.ViewEffect) string {
-	if v.HostSession == nil || e.Target != v.HostSession.Route {
+	if v.Host == nil || e.Target != v.Host.Route {
 		return ""
 	}
 	return " at " + e.Target
@@ -186,7 +186,7 @@ func groups(all [][]int) string {
 	return strings.Join(texts, " · ")
 }
 
-func listsText(l *session.ViewLists) string {
+func listsText(l *session.Overrides) string {
 	if l == nil {
 		return " none"
 	}
@@ -211,10 +211,10 @@ func budgetText(b *session.Budget) string {
 }
 
 func hostText(v session.View) string {
-	if v.HostSession == nil {
+	if v.Host == nil {
 		return "none"
 	}
-	return v.HostSession.Status
+	return v.Host.Status
 }
 
 func factsText(v session.View) string {

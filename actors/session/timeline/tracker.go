@@ -226,7 +226,7 @@ func (t *Tracker) begin(s *session.State, k key, caller string) {
 		span.Profile, span.Provider, span.Model = run.Config.Profile, run.Config.Provider, run.Config.Model
 		span.Install, span.RunSeq, span.Caller, span.Outcome = s.Install.String(), run.Seq, caller, &Outcome{}
 	case KindPause:
-		span.Budget = s.Run.Breach
+		span.Budget = s.Run.Spent
 	case KindTurn:
 		span.Turn = &Turn{}
 		t.counts(k)

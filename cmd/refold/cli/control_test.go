@@ -243,9 +243,9 @@ func TestInvalidControlArguments(t *testing.T) {
 func TestSteerOfIdleSessionReportsNewRun(t *testing.T) {
 	t.Parallel()
 	run := func(number uint32, seq uint64) session.View {
-		return session.View{Run: &session.ViewRun{Number: number, Seq: seq}}
+		return session.View{Run: &session.ViewRun{ShownRun: session.ShownRun{Number: number, Seq: seq}}}
 	}
-	ended := func(number uint32) session.View { return session.View{Last: &session.ViewEnded{Number: number}} }
+	ended := func(number uint32) session.View { return session.View{Last: &session.Ended{Number: number}} }
 	for _, c := range []struct {
 		name          string
 		before, after session.View

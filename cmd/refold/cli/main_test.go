@@ -315,7 +315,7 @@ func TestViewAndErrorsOfTheServer(t *testing.T) {
 	w.waits("s1", 1)
 	out, _ := w.does(0, "view", "s1")
 	var v session.View
-	if err := json.Unmarshal([]byte(out), &v); err != nil || v.Session != "s1" || v.Events != 1 {
+	if err := json.Unmarshal([]byte(out), &v); err != nil || v.Session != "s1" || v.Count != 1 {
 		t.Errorf("view: %v in %q", err, out)
 	}
 	for want, args := range map[string][]string{

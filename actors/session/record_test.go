@@ -93,7 +93,7 @@ func stored(p *checkedPackage) map[string]bool {
 			}
 			found[name] = true
 			for i := range fields.NumFields() {
-				if strings.Contains(fields.Tag(i), "msgpack") {
+				if strings.Contains(fields.Tag(i), "msgpack") || fields.Field(i).Embedded() {
 					add(fields.Field(i).Type())
 				}
 			}

@@ -51,6 +51,8 @@ var bodies = map[string]func(json.RawMessage) any{
 	session.NoticeCallsPlanned:       bodyOf[session.CallsPlanned],
 	session.NoticeApprovalRequested:  bodyOf[session.ApprovalRequested],
 	session.NoticeBudgetExceeded:     bodyOf[session.BudgetExceeded],
+	session.NoticeContextCleared:     bodyOf[session.ContextCleared],
+	session.NoticeContextCut:         bodyOf[session.ContextCut],
 	session.NoticeSessionQuarantined: bodyOf[session.SessionQuarantined],
 	spaces.NoticeWorkspaceStaged:     bodyOf[spaces.WorkspaceStaged],
 	spaces.NoticeWorkspaceApplied:    bodyOf[spaces.WorkspaceApplied],

@@ -228,7 +228,7 @@ func (calls) settle(s *State, p Place, b *settlement) *refusal {
 // being folded.
 func (s *State) takeResult(i int, b *ToolCallSettled) {
 	s.Turn.Batch.Calls[i].Result = b.result()
-	s.addToWindow(b.shownBytes())
+	s.countResult(i, b.shownBytes())
 	if b.HostSession != nil && !s.endsAnother(b.HostSession) {
 		s.setHost(*b.HostSession)
 	}
@@ -319,7 +319,7 @@ func (s *State) fileResults() {
 	for i := range b.Calls {
 		c := &b.Calls[i]
 		done.Results[i] = c.Result
-		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Call: i, Code: c.Code, Detail: c.Detail, Edit: c.Edit}, 0) // the result was counted when it was settled
+		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Bytes: c.Bytes, Call: i, Code: c.Code, Detail: c.Detail, Edit: c.Edit}, 0) // the result was counted when it was settled
 	}
 	for i := range b.Excess {
 		s.appendItem(Item{Role: RoleTool, Seq: b.Seq, Call: len(b.Calls) + i, Code: CodeLimitExceeded,
@@ -443,7 +443,7 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 			return bad
 		}
 		c.Arguments, c.Edit = b.Arguments, s.Seq
-		s.addToWindow(int64(len(b.Arguments))) // the result shows the edited arguments
+		s.countResult(i, int64(len(b.Arguments))) // the result shows the edited arguments
 	}
 	c.Status, c.Approval = CallWaiting, nil
 	if t.Batch.Group < len(t.Batch.Plan.Groups) && s.isInOpenGroup(i) {

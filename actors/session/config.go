@@ -171,6 +171,9 @@ type RunConfig struct {
 	// What ends the run. `text`, if absent: a turn without calls. `explicit`: RunCompleted or
 	// RunFailed; after a turn without calls the run waits for input.
 	Completion string `msgpack:"completion,omitempty" lim:"enum=Completion"`
+	// How the transcript is kept within what the model accepts. Absent: a run whose
+	// transcript is too long fails.
+	Context *ContextConfig `msgpack:"context,omitempty"`
 	// How long the run, and what it waits for, may take, in milliseconds.
 	DeadlinesMS *DeadlinesMS `msgpack:"deadlines_ms,omitempty"`
 	// Tools that are not offered, whatever else names them.

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,13 +36,16 @@ type Generation struct {
 	CacheTTL string `msgpack:"cache_ttl,omitempty" lim:"enum=CacheTTL"`
 	// The class of the effect.
 	Class Class `msgpack:"class" lim:"=llm"`
+	// Messages that left the window before the items; the model is told of them in a first
+	// message.
+	Cut uint32 `msgpack:"cut,omitempty" lim:"1.."`
 	// In masked mode, if it differs from `tools`: descriptors of the tools to define, in
 	// order, those of `tools` among them. Define these and restrict calls to `tools`, if
 	// the provider can; else define `tools` alone.
 	Defined []codec.Hash `msgpack:"defined,omitempty" lim:"1..planner.ToolsMax"`
 	// The effect's name.
 	Effect string `msgpack:"effect" lim:"@generation"`
-	// What the model is shown, in order: the transcript up to here.
+	// What the model is shown, in order: the window of the transcript up to here.
 	Items ItemList `msgpack:"items"`
 	// The provider's name of the model.
 	Model string `msgpack:"model" lim:"1..NameBytesMax"`
@@ -74,8 +78,8 @@ type Generation struct {
 	Tools []codec.Hash `msgpack:"tools,omitempty" lim:"..planner.ToolsMax"`
 	// Fingerprint (BLAKE2b-256) of the offered tools.
 	Toolset codec.Hash `msgpack:"toolset"`
-	// Version of the protocol.
-	V int `msgpack:"v" lim:"=1"`
+	// Version of the protocol: 2 if `cut` is set, or an item is not shown whole.
+	V int `msgpack:"v" lim:"1..2"`
 	// The values of variables, by name, for the templates of prompt.
 	Vars codec.Pairs `msgpack:"vars,omitempty" lim:"..space.VarsMax,key=..5+FactNameBytesMax,value=..space.FactValueBytesMax"`
 }
@@ -94,6 +98,7 @@ const (
 // what it tells the model of a faulty answer (role user), Seq is the event that
 // caused it, and Code and Detail are the text.
 type Item struct {
+	Bytes uint32 `json:"-" msgpack:"bytes,omitempty"` // about what a model is shown of it, in a session with a window
 	// Of role tool: the position of the call.
 	Call int `json:"call,omitempty" msgpack:"call,omitempty" lim:"0.."`
 	// Code of a result that the session gave. Of a call that awaits approval: why it would
@@ -106,6 +111,9 @@ type Item struct {
 	Role Role `json:"role" msgpack:"role"`
 	// Sequence of the event.
 	Seq uint64 `json:"seq" msgpack:"seq" lim:"1.."`
+	// Bytes of its text that a model is shown, of the beginning and the end; -1: the result
+	// is cleared. Absent: all of it.
+	Shown int32 `json:"shown,omitempty" msgpack:"shown,omitempty" lim:"-1.."`
 }
 
 func (s *State) itemsInvariant() error {
@@ -142,6 +150,8 @@ func (it *Item) invariant(s *State, call int) error {
 		return fmt.Errorf("it is of event %d, the latest is %d", it.Seq, s.Seq)
 	case it.Role == RoleTool && it.Call != call, it.Role != RoleTool && it.Call != 0:
 		return fmt.Errorf("it is of call %d, and follows %d results", it.Call, call)
+	case it.Shown < Cleared || s.Window == nil && (it.Shown != 0 || it.Bytes != 0) || it.Shown != 0 && it.Role == RoleAssistant:
+		return fmt.Errorf("%d bytes of it are shown, of %d", it.Shown, it.Bytes)
 	case it.Edit > s.Seq || len(it.Code) > CodeBytesMax || it.Detail.Check() != nil:
 		return fmt.Errorf("it is of edit %d, with a code of %d bytes and the detail %q: %w", it.Edit, len(it.Code), string(it.Detail), it.Detail.Check())
 	}
@@ -153,6 +163,9 @@ func (it Item) encodedBytesMax() int {
 	n := itemFixedBytesMax + len(it.Code) + max(len(it.Detail), len(it.Detail.String()))
 	if it.Edit != 0 {
 		n += itemEditBytesMax
+	}
+	if it.Bytes != 0 || it.Shown != 0 {
+		n += itemWindowBytesMax
 	}
 	return n
 }
@@ -413,6 +426,12 @@ func (generations) effect(s *State, _ Place, room []byte) Effect {
 		OutputTokensMax: int64(t.OutputTokensMax), Provider: c.Provider, ResponseFormat: s.ResponseFormat(), RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: s.system(),
 		ToolChoice: s.toolChoice(t), Tools: s.refs(t.Toolset.Offers), Toolset: t.Toolset.Fingerprint, V: Version,
 	}
+	if w := s.Window; w != nil {
+		g.Cut = w.Cut
+	}
+	if g.Cut > 0 || slices.ContainsFunc(s.Items[:t.Items], func(it Item) bool { return it.Shown != 0 }) {
+		g.V = WindowVersion
+	}
 	s.showPrompt(&g)
 	if choice := s.choice(); choice != nil && len(choice.Params) > 0 {
 		g.Params = choice.Params
@@ -580,9 +599,10 @@ func encodeIn(room []byte, v any) []byte {
 type ItemList struct {
 	// What some entries also have, in the order of the entries.
 	Extra []ItemExtra `msgpack:"extra,omitempty" lim:"..ItemsMax+SteersMax"`
-	// Who wrote each entry, a letter for each: u user, a assistant, t tool. The first t
-	// after an a is the result of its first call, the next one of its second, and so on.
-	Roles string `msgpack:"roles" lim:"1..ItemsMax+SteersMax" pattern:"^[aut]+$"`
+	// Who wrote each entry, a letter for each: u user, a assistant, t tool, c tool as well:
+	// a cleared result, of which the model is shown one line. The first t or c after an a
+	// is the result of its first call, the next one of its second, and so on.
+	Roles string `msgpack:"roles" lim:"1..ItemsMax+SteersMax" pattern:"^[acut]+$"`
 	// Of each entry, the difference between the sequence in REFOLD_LOG of its event and
 	// that of the entry before (0 before the first). May be negative.
 	Seqs []int64 `msgpack:"seqs" lim:"..ItemsMax+SteersMax"`
@@ -601,13 +621,16 @@ type ItemExtra struct {
 	Edit uint64 `msgpack:"edit,omitempty" lim:"1.."`
 	// Index of the entry.
 	Item int `msgpack:"item" lim:"0..ItemsMax+SteersMax-1"`
+	// The model is shown this many bytes of the text: of its beginning and its end.
+	Shown int32 `msgpack:"shown,omitempty" lim:"1.."`
 }
 
 // roleChars has the character of each role in a list.
 var roleChars = [...]struct {
-	char byte
-	role Role
-}{{'a', RoleAssistant}, {'t', RoleTool}, {'u', RoleUser}}
+	char    byte
+	role    Role
+	cleared bool
+}{{'a', RoleAssistant, false}, {'c', RoleTool, true}, {'t', RoleTool, false}, {'u', RoleUser, false}}
 
 // ListItems lists items. Of the items with role tool after an answer, the first is
 // the result of the answer's first call, and so on.
@@ -619,14 +642,14 @@ func ListItems(items ...Item) ItemList {
 	for i := range items {
 		it := &items[i]
 		for _, r := range roleChars {
-			if r.role == it.Role {
+			if r.role == it.Role && r.cleared == (it.Shown == Cleared) {
 				roles.WriteByte(r.char)
 			}
 		}
 		list.Seqs[i] = int64(it.Seq - before)
 		before = it.Seq
-		if it.Code != "" || it.Detail != "" || it.Edit != 0 {
-			list.Extra = append(list.Extra, ItemExtra{Code: it.Code, Detail: it.Detail.String(), Edit: it.Edit, Item: i})
+		if it.Code != "" || it.Detail != "" || it.Edit != 0 || it.Shown > 0 {
+			list.Extra = append(list.Extra, ItemExtra{Code: it.Code, Detail: it.Detail.String(), Edit: it.Edit, Item: i, Shown: max(0, it.Shown)})
 		}
 	}
 	list.Roles = roles.String()
@@ -645,6 +668,9 @@ func (l ItemList) Items() ([]Item, error) {
 		for _, r := range roleChars {
 			if r.char == l.Roles[i] {
 				it.Role = r.role
+				if r.cleared {
+					it.Shown = Cleared
+				}
 			}
 		}
 		seq += uint64(l.Seqs[i])
@@ -661,6 +687,9 @@ func (l ItemList) Items() ([]Item, error) {
 		}
 		if len(extra) > 0 && extra[0].Item == i {
 			it.Code, it.Detail, it.Edit = extra[0].Code, sentence.Own(extra[0].Detail), extra[0].Edit
+			if extra[0].Shown > 0 {
+				it.Shown = extra[0].Shown
+			}
 			extra = extra[1:]
 		}
 	}

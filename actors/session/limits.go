@@ -104,6 +104,15 @@ const promptBytesMax = space.PartsMax*(56+space.PathBytesMax+space.MediaTypeByte
 // five keys, a role, a position, a sequence and the texts' headers.
 const itemFixedBytesMax = 1 + 5 + 3 + 5 + 3 + 7 + 3 + 5 + 10 + 4 + 9
 
+// itemWindowBytesMax is what a window keeps of an item: two keys and two numbers.
+const itemWindowBytesMax = 6 + 5 + 6 + 5
+
+// windowItemBytesMax limits the items of a window, encoded.
+const windowItemBytesMax = WindowItemsMax * (itemFixedBytesMax + itemWindowBytesMax)
+
+// maxWindowBytes is the upper limit of what is counted of a transcript.
+const maxWindowBytes = 1<<32 - 1
+
 // itemEditBytesMax is an item's edit: a key and a sequence.
 const itemEditBytesMax = 5 + 9
 

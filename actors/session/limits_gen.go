@@ -64,6 +64,22 @@ func (v *Content) limits() *refusal {
 	return nil
 }
 
+func (v *ContextConfig) limits() *refusal {
+	if v.ClearAt != 0 && (v.ClearAt < 1 || v.ClearAt > 100) {
+		return outside("clear_at", int64(v.ClearAt), 1, 100)
+	}
+	if v.CutAt != 0 && (v.CutAt < 1 || v.CutAt > 100) {
+		return outside("cut_at", int64(v.CutAt), 1, 100)
+	}
+	if v.KeepTurns != 0 && (v.KeepTurns < 1 || v.KeepTurns > TurnsMax) {
+		return outside("keep_turns", int64(v.KeepTurns), 1, TurnsMax)
+	}
+	if v.Tokens != 0 && (v.Tokens < 256 || v.Tokens > TokensMax) {
+		return outside("tokens", int64(v.Tokens), 256, TokensMax)
+	}
+	return nil
+}
+
 func (v *DeadlinesMS) limits() *refusal {
 	if v.Approval != 0 && (v.Approval < DeadlineMinMS || v.Approval > LongMaxMS) {
 		return outside("approval", int64(v.Approval), DeadlineMinMS, LongMaxMS)
@@ -335,6 +351,11 @@ func (v *RunConfig) limits() *refusal {
 	}
 	if v.Completion != "" && !isOneOf(v.Completion, "text", "explicit") {
 		return noValue("completion", v.Completion, "text", "explicit")
+	}
+	if v.Context != nil {
+		if bad := v.Context.limits(); bad != nil {
+			return bad.in("context")
+		}
 	}
 	if v.DeadlinesMS != nil {
 		if bad := v.DeadlinesMS.limits(); bad != nil {

@@ -33,6 +33,8 @@ const (
 	NoticeCallsPlanned       = "CallsPlanned"
 	NoticeApprovalRequested  = "ApprovalRequested"
 	NoticeBudgetExceeded     = "BudgetExceeded"
+	NoticeContextCleared     = "ContextCleared"
+	NoticeContextCut         = "ContextCut"
 	NoticeSessionQuarantined = "SessionQuarantined"
 )
 
@@ -153,6 +155,31 @@ type BudgetExceeded struct {
 	Used int64 `json:"used" lim:"0.."`
 	// About how much of it the input of the next turn takes: tokens, or their cost.
 	Estimate int64 `json:"estimate" lim:"0.."`
+}
+
+// ContextCleared says that results of earlier calls are not shown to the model any more:
+// one line stands in the place of each.
+type ContextCleared struct {
+	// The number of the run.
+	Run uint32 `json:"run" lim:"1.."`
+	// The results that were cleared.
+	Results int `json:"results" lim:"1.."`
+	// About how many tokens the next generation had before, and has now.
+	TokensBefore int64 `json:"tokens_before" lim:"0.."`
+	// And now.
+	Tokens int64 `json:"tokens" lim:"0.."`
+}
+
+// ContextCut says that the oldest turns left the window. They stay in the log.
+type ContextCut struct {
+	// The number of the run.
+	Run uint32 `json:"run" lim:"1.."`
+	// The messages that left the window.
+	Items int `json:"items" lim:"1.."`
+	// About how many tokens the next generation had before, and has now.
+	TokensBefore int64 `json:"tokens_before" lim:"0.."`
+	// And now.
+	Tokens int64 `json:"tokens" lim:"0.."`
 }
 
 // EventRejected says that an event had no effect: only the head of the state has

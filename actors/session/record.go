@@ -60,6 +60,8 @@ type Shown struct {
 	Host  *HostSession   `json:"host_session,omitempty" msgpack:"host,omitempty"`
 	// The profile selected for the session.
 	Profile string `json:"profile,omitempty" msgpack:"profile,omitempty" lim:"any"`
+	// How the transcript was shortened. Absent: it is shown whole.
+	Window *Window `json:"window,omitempty" msgpack:"window,omitempty"`
 	// Sequence of the latest folded event.
 	Seq     uint64 `json:"seq" msgpack:"seq" lim:"1.."`
 	Session string `json:"session" msgpack:"session" lim:"@session"`
@@ -100,6 +102,11 @@ func (s *State) memoryInvariant() error {
 	}
 	if err := s.Usage.invariant(); err != nil || s.Cost < 0 {
 		return fmt.Errorf("all runs used %+v, for %d: %w", s.Usage, s.Cost, err)
+	}
+	if s.Window != nil {
+		if err := s.Window.invariant(s); err != nil {
+			return err
+		}
 	}
 	if s.Closed && (s.Run != nil || len(s.Queue) > 0) {
 		return errors.New("the session is closed and has a run")
@@ -490,6 +497,7 @@ type Turn struct {
 	Run             uint32 `msgpack:"run"`
 	RunMS           int32  `msgpack:"run_ms"`
 	Attempt         uint8  `msgpack:"attempt,omitempty"` // failed attempts before this one
+	Shrunk          uint8  `msgpack:"shrunk,omitempty"`  // steps by which the window was made smaller because the model refused it
 	Open            bool   `msgpack:"open"`              // its generation is not settled
 }
 
@@ -530,6 +538,8 @@ func (s *State) turnInvariant() error {
 		return fmt.Errorf("%s may say %d tokens", turnName(t.Run, t.Number), t.OutputTokensMax)
 	case t.At > s.Clock || t.Deadline < 0 || t.RunMS < 0:
 		return fmt.Errorf("%s was opened at %d, it is %d", turnName(t.Run, t.Number), t.At, s.Clock)
+	case t.Shrunk > shrinksMax:
+		return fmt.Errorf("the window of %s shrank %d times", turnName(t.Run, t.Number), t.Shrunk)
 	case t.Attempt >= AttemptsMax:
 		return fmt.Errorf("%s is at attempt %d", turnName(t.Run, t.Number), t.Attempt+1)
 	case t.Run == 0 || t.Number == 0 || t.Run > s.Runs:
@@ -651,6 +661,7 @@ func (b *Batch) invariant(s *State) error {
 // data.
 type Call struct {
 	Approval       *Approval     `msgpack:"approval,omitempty"`  // while it waits for a person
+	Bytes          uint32        `msgpack:"bytes,omitempty"`     // what a model is shown of its result, in a session with a window
 	Arguments      string        `msgpack:"arguments,omitempty"` // until it has a result; then what the next step may read, until that begins
 	At             int64         `msgpack:"at,omitempty"`        // the session's clock at the opening
 	Code           string        `msgpack:"code,omitempty"`      // of a result that the session made
@@ -730,6 +741,9 @@ func (c *Call) invariant(s *State, group int) error {
 	}
 	if c.Sync > 0 && (s.Spaces == nil || c.Sync > s.Spaces.SyncsAsked) || c.Pack != nil && len(c.Pack.Signer) > NameBytesMax {
 		return fmt.Errorf("it waits for sync %d", c.Sync)
+	}
+	if c.Bytes != 0 && s.Window == nil {
+		return fmt.Errorf("%d bytes of it are counted", c.Bytes)
 	}
 	if c.Edit > s.Seq || c.Approval != nil && c.Status != CallAwaiting {
 		return fmt.Errorf("it is %s, edited by event %d of %d", c.Status, c.Edit, s.Seq)

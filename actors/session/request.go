@@ -256,9 +256,13 @@ func (s *State) appendItem(it Item, shownBytes int64) {
 	if s.Items == nil {
 		s.Items = make([]Item, 0, itemsFirst)
 	}
+	shownBytes += int64(len(it.Code) + len(it.Detail.String()))
+	if s.Window != nil {
+		it.Bytes = uint32(min(int64(it.Bytes)+shownBytes, maxWindowBytes))
+	}
 	s.Items = append(s.Items, it)
 	s.ItemBytes += int32(it.encodedBytesMax())
-	s.addToWindow(shownBytes + int64(len(it.Code)+len(it.Detail.String())))
+	s.addToWindow(shownBytes)
 }
 
 // clipMax is the number of items up to which an idle session's transcript is
@@ -374,6 +378,9 @@ func (s *State) startRun(run Run, ignored ...string) {
 
 // transcriptFull reports whether the transcript is too large for a generation.
 func (s *State) transcriptFull() bool {
+	if s.Run.Config.Context != nil {
+		return false // its window is cut
+	}
 	most := TranscriptBytesMax
 	if s.Spaces != nil || s.Run.Config.PromptRefs != nil {
 		most -= promptBytesMax // the effect has a prompt too

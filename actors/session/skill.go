@@ -14,8 +14,10 @@ import (
 
 // ActiveSkill is a skill that is active until the run ends.
 type ActiveSkill struct {
-	Name  string `msgpack:"name"`
-	Space string `msgpack:"space"`
+	Name     string `msgpack:"name"`
+	Prompted bool   `msgpack:"prompted,omitempty"` // its text left the window, and is in the prompt
+	Seq      uint64 `msgpack:"seq,omitempty"`      // of the event with its text, in a session with a window
+	Space    string `msgpack:"space"`
 }
 
 // The values of Policy.Skills: the effect of an active skill's allowed-tools.
@@ -32,7 +34,7 @@ const (
 
 // hasActive reports whether a skill of a space is active in the active run.
 func (s *State) hasActive(of *spaces.Adopted, name string) bool {
-	return s.Run != nil && slices.Contains(s.Run.Skills, ActiveSkill{Name: name, Space: of.Space})
+	return s.Run != nil && slices.ContainsFunc(s.Run.Skills, func(a ActiveSkill) bool { return a.Name == name && a.Space == of.Space })
 }
 
 // unusable returns why a model can't use a skill, or "".
@@ -73,7 +75,11 @@ func (s *State) skillLoaded(i int, status string) {
 	if skill == nil || s.hasActive(of, skill.Skill) || len(s.Run.Skills) >= SkillsActiveMax {
 		return
 	}
-	s.Run.Skills, s.toolsMoved = append(s.Run.Skills, ActiveSkill{Name: skill.Skill, Space: of.Space}), true
+	active := ActiveSkill{Name: skill.Skill, Space: of.Space}
+	if s.Window != nil {
+		active.Seq = s.Seq
+	}
+	s.Run.Skills, s.toolsMoved = append(s.Run.Skills, active), true
 }
 
 // skillNamed returns the skill that a session tool's arguments name.
@@ -181,8 +187,13 @@ func (s *State) appliedNames() (names []string) {
 // skillParts returns the skills of a prompt: an index for each space, then the
 // bodies of those in the run's config.
 func (s *State) skillParts(st *spaces.Stack) []spaces.PromptPart {
-	parts := st.SkillIndex()
-	for _, name := range s.Run.Config.Skills {
+	parts, names := st.SkillIndex(), s.Run.Config.Skills
+	for _, active := range s.Run.Skills {
+		if active.Prompted {
+			names = append(slices.Clip(names), active.Name)
+		}
+	}
+	for _, name := range names {
 		if of, skill := st.Skill(name); skill != nil && s.hasActive(of, name) {
 			parts = append(parts, spaces.PromptPart{Input: s.Run.Seq, Names: []string{name}, Ref: of.Manifest.Files[skill.Body].Ref.Hash, Role: spaces.PromptSkill})
 		}

@@ -547,12 +547,13 @@ func (s *State) enterTurn(st *spaces.Stack) {
 }
 
 // fixPrompt fixes the prompt of the latest turn: parts, variables and their mark.
-// Failed attempts do not change it.
+// Failed attempts do not change it, unless the window was made smaller.
 func (s *State) fixPrompt() {
 	t := s.turnSpace()
 	if t == nil {
 		return
 	}
+	t.Parts, t.Vars = nil, nil
 	st, c := s.turnStack(), s.Run.Config.choice()
 	for _, ref := range listOf(s.Run.Config.PromptRefs) {
 		t.Parts = append(t.Parts, spaces.PromptPart{Ref: ref.Hash})

@@ -104,6 +104,7 @@ func (s *State) startGeneration(same *planner.Toolset) {
 	if s.isMasked() && len(shown) > 0 {
 		t.Defined = &shown
 	}
+	s.fitWindow(s.turnInputBytes(0, shown))
 	if s.Run.Config.Budget != nil && s.budgetSpent(HeldGeneration, s.turnInputBytes(s.nextInputBytes(), shown)) {
 		t.Toolset = planner.Toolset{}
 		return
@@ -123,6 +124,7 @@ func (s *State) openGeneration() {
 	deadline, runMS := turnDeadline(&s.Run.Config)
 	t.At, t.Deadline, t.RunMS, t.RetryAt, t.Open = s.Clock, s.Clock+deadline, int32(runMS), 0, true
 	t.OutputTokensMax = s.outputTokensMax()
+	s.windowOpened()
 }
 
 // toolRequest returns the inputs of the tool selection, except the facts.
@@ -259,6 +261,7 @@ func (s *State) toolCallsObserved(b *ToolCallsObserved) *refusal {
 	}
 	s.turnSettled(b.Text, b.Usage, TurnSettled{Effect: b.Effect, Calls: len(b.Calls), FinishReason: b.FinishReason})
 	s.addUsage(b.Usage)
+	s.measure(b.Usage)
 	s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.shownBytes())
 	s.forgetGeneration()
 	s.startBatch(b.Calls, b.FinishReason == FinishLength)
@@ -276,6 +279,7 @@ func (s *State) generationSettled(b *GenerationSettled) *refusal {
 	}
 	s.turnSettled(b.Text, b.Usage, d)
 	s.addUsage(b.Usage)
+	s.measure(b.Usage)
 	if b.Status == "failed" {
 		s.generationFailed(*b.Error, sentence.Own(b.Error.Detail))
 		return nil
@@ -334,8 +338,12 @@ func (s *State) generationFailed(f Fault, detail sentence.Text) {
 		s.endInterrupted()
 		return
 	}
-	if r := run.Config.Retry; r != nil && r.covers(f) && int(t.Attempt)+1 < r.Attempts {
-		t.RetryAt = s.Clock + r.backoff(t.Attempt)
+	if s.shrink(f.Code) {
+		return
+	}
+	failed := t.Attempt - min(t.Attempt, t.Shrunk) // without those whose window was too large
+	if r := run.Config.Retry; r != nil && r.covers(f) && int(failed)+1 < r.Attempts && int(t.Attempt)+1 < AttemptsMax {
+		t.RetryAt = s.Clock + r.backoff(failed)
 		s.turnRetries(t.RetryAt)
 		return
 	}
@@ -736,6 +744,12 @@ func (s *State) latestItems() []Item {
 	for len(items) < len(s.Items) && len(items) > 0 && items[0].Role == RoleTool {
 		items = items[1:]
 	}
+	if s.Window != nil { // a hook reads the log, which has all of each
+		items = slices.Clone(items)
+		for i := range items {
+			items[i].Shown = 0
+		}
+	}
 	return items
 }
 
@@ -762,7 +776,7 @@ func (steps) effect(s *State, _ Place, _ []byte) Effect {
 		Name: name, Class: ClassStep, Target: hook, Deadline: t.Step.Deadline, StartBy: startBy,
 		Payload: encode(Step{
 			At: t.Step.At, Calls: run.Calls, Class: ClassStep, Context: run.Context, Effect: name, Facts: facts, Hook: hook,
-			InputSeq: run.Seq, Items: ListItems(items...), ItemsCut: len(items) < len(s.Items), Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
+			InputSeq: run.Seq, Items: ListItems(items...), ItemsCut: len(items) < s.ItemCount(), Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
 			StartBy: startBy, Step: int(t.Number) - 1, Tools: tools, Usage: run.Usage, Used: used, V: Version,
 		}),
 	}

@@ -157,8 +157,12 @@ const viewItemsMax = 100
 func (s *State) View() View {
 	v := View{
 		Shown: s.Shown, Status: "open", WaitsFor: s.waitsFor(), Hash: s.Hash().String(), Chain: s.Chain.String(), Rules: int(s.Rules),
-		Install: s.Install.String(), Registry: s.NextRegistry().Hash().String(), Items: len(s.Items),
+		Install: s.Install.String(), Registry: s.NextRegistry().Hash().String(), Items: s.ItemCount(),
 		ViewSpaces: s.viewSpaces(), Turn: s.viewTurn(), Batch: s.viewBatch(), Tools: s.viewTools(),
+	}
+	if s.Window != nil {
+		window := *s.Window
+		v.Window = &window
 	}
 	if s.Closed {
 		v.Status = "closed"

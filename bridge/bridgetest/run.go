@@ -102,7 +102,7 @@ func (m *callCollector) observe(e session.Event, _ []session.Notice, state *sess
 			}
 		}
 	}
-	for _, it := range state.Items[m.items:] {
+	for _, it := range state.ItemsSince(m.items) {
 		if at, ok := m.index[m.batch+"c"+strconv.Itoa(it.Call)]; ok && it.Role == session.RoleTool && it.Code != "" {
 			call := &m.calls[at]
 			call.Code, call.Detail = it.Code, it.Detail.String()
@@ -111,7 +111,7 @@ func (m *callCollector) observe(e session.Event, _ []session.Notice, state *sess
 			}
 		}
 	}
-	m.items = len(state.Items)
+	m.items = state.ItemCount()
 	batch := state.View().Batch
 	if batch == nil {
 		return

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,27 @@ func userMessage(it session.Item, s *entry) (executor.Message, error) {
 	if s == nil || s.kind != kindInput {
 		return executor.Message{}, unreadable(it.Seq, "is no input")
 	}
-	return executor.Message{Role: string(session.RoleUser), Text: s.text, Parts: shown(s.text, s.images)}, nil
+	text, images := cutText(it, s.text, s.images)
+	return executor.Message{Role: string(session.RoleUser), Text: text, Parts: shown(text, images)}, nil
+}
+
+// cutMessage tells the model how many messages left the window.
+func cutMessage(n uint32) executor.Message {
+	return executor.Message{Role: string(session.RoleUser), Text: fmt.Sprintf("[This conversation began earlier: its first %d messages are not shown any more.]", n)}
+}
+
+// cutText returns what is shown of the text and the images of an item that may be too
+// large for its window: of one that is, the beginning and the end of the text.
+func cutText(it session.Item, text string, images []executor.Part) (string, []executor.Part) {
+	if it.Shown <= 0 {
+		return text, images
+	}
+	return middleCut(text, int(it.Shown)*3/4, int(it.Shown)/4, nil), nil
+}
+
+// clearedText stands in the place of the result of a tool.
+func clearedText(tool string, bytes int) string {
+	return fmt.Sprintf("[This result of %s, %d bytes, is not shown any more. Call the tool again if you need it.]", tool, bytes)
 }
 
 // RepairText asks the model to repair an answer; problem is what is wrong with it.
@@ -94,7 +115,12 @@ func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
 		return executor.Message{}, unreadable(it.Seq, "has no result of "+m.CallID)
 	}
 	m.Text, m.Error = shownResult(r)
-	m.Parts = shown(m.Text, r.images)
+	if it.Shown == session.Cleared {
+		m.Text = clearedText(asked.calls[it.Call].ToolName, len(m.Text))
+		return m, nil
+	}
+	text, images := cutText(it, m.Text, r.images)
+	m.Text, m.Parts = text, shown(text, images)
 	return m, nil
 }
 

@@ -113,6 +113,9 @@ func (r *Reader) fill(ctx context.Context, g *session.Generation, request *execu
 	if request.Messages, err = r.messages(ctx, g.Session, items); err != nil {
 		return err
 	}
+	if g.Cut > 0 {
+		request.Messages = slices.Insert(request.Messages, 0, cutMessage(g.Cut))
+	}
 	return r.prompt(ctx, g, items, request)
 }
 

@@ -55,8 +55,8 @@ func decodeEffect(name subjects.EffectName, subject string, payload []byte) (*ef
 	switch {
 	case err != nil:
 		return nil, undecoded(subject, payload, err)
-	case h.version != session.Version:
-		return nil, fmt.Errorf("%s: version %d, and this bridge reads %d: %w", subject, h.version, session.Version, errNewer)
+	case h.version < session.Version || h.version > newestVersion(name.Class):
+		return nil, fmt.Errorf("%s: version %d, and this bridge reads %d: %w", subject, h.version, newestVersion(name.Class), errNewer)
 	case h.name != name:
 		return nil, fmt.Errorf("%s: its payload names %s/%s, %s of %s", subject, h.name.Class, h.name.Target, h.name.Effect, h.name.Session)
 	case h.runMS <= 0:
@@ -69,6 +69,14 @@ func decodeEffect(name subjects.EffectName, subject string, payload []byte) (*ef
 		e.hash = codec.Sum(payload).String()
 	}
 	return e, nil
+}
+
+// newestVersion returns the newest version of the effects of a class that bridges read.
+func newestVersion(c session.Class) int {
+	if c == session.ClassLLM {
+		return session.WindowVersion
+	}
+	return session.Version
 }
 
 func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }

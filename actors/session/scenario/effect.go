@@ -112,6 +112,12 @@ func itemText(it session.Item, seqs []uint64) string {
 	if it.Edit != 0 {
 		text += " edited by" + numbers([]uint64{it.Edit}, seqs)
 	}
+	switch {
+	case it.Shown == session.Cleared:
+		text += " cleared"
+	case it.Shown > 0:
+		text += fmt.Sprintf(" %d bytes", it.Shown)
+	}
 	return text
 }
 

@@ -36,6 +36,10 @@ type notice struct {
 	Used      int64            `json:"used"`
 	Estimate  int64            `json:"estimate"`
 	Ignored   []string         `json:"ignored"`
+	Results   int              `json:"results"`
+	Items     int              `json:"items"`
+	Before    int64            `json:"tokens_before"`
+	Tokens    int64            `json:"tokens"`
 
 	Workspace    string                 `json:"workspace"`
 	Hash         string                 `json:"hash"`
@@ -61,6 +65,8 @@ func noticeLine(s Said, now int64) string {
 		return s.Type + " " + err.Error()
 	}
 	switch {
+	case d.Results+d.Items > 0:
+		return fmt.Sprintf("%s %d: about %d tokens, before %d", s.Type, d.Results+d.Items, d.Tokens, d.Before)
 	case d.Workspace != "":
 		return noticeOfSpace(s.Type, &d)
 	case d.Batch != "":

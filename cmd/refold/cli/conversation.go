@@ -115,7 +115,7 @@ func (v *conversation) add(ctx context.Context, e session.Event, notices []sessi
 		}
 	}
 	var first []session.Item
-	for _, it := range after.Items[v.items:] {
+	for _, it := range after.ItemsSince(v.items) {
 		if it.Role == session.RoleUser && started[it.Seq] {
 			first = append(first, it)
 			continue
@@ -124,7 +124,7 @@ func (v *conversation) add(ctx context.Context, e session.Event, notices []sessi
 			return err
 		}
 	}
-	v.items = len(after.Items)
+	v.items = after.ItemCount()
 	for _, n := range notices {
 		v.notice(base, n)
 		base.Run = v.run

@@ -279,6 +279,8 @@ func (f *following) note(n client.Notice) {
 		if f.ours(d.Call) {
 			f.approval(d.Call, d.ToolName, d.Arguments, d.Deadline)
 		}
+	case session.ContextCleared, session.ContextCut:
+		fmt.Fprintln(f.out, "context:", aboutContext(d))
 	case session.BudgetExceeded:
 		if d.Run == f.run {
 			fmt.Fprintln(f.out, "paused:", breach(f.sid, d))

@@ -111,6 +111,8 @@ func about(n client.Notice) string {
 		return fmt.Sprintf("%s %s (%s) %s until %s: refold approve %s %s", d.Call, d.ToolName, d.ToolID, shorten(arguments), moment(d.Deadline), n.Session, d.Call)
 	case session.BudgetExceeded:
 		return fmt.Sprintf("run %d is paused: %s", d.Run, breach(n.Session, d))
+	case session.ContextCleared, session.ContextCut:
+		return aboutContext(d)
 	case session.ToolRejected:
 		if session.IsRefusedCode(d.Code) {
 			return d.Effect + " " + refused(d)
@@ -121,6 +123,18 @@ func about(n client.Notice) string {
 		return fmt.Sprintf("%s group %d of %d, for a host loop: %s", d.Batch, d.Group+1, len(d.Groups), strings.Join(d.Calls, " "))
 	}
 	return string(n.Data)
+}
+
+// aboutContext describes how the window of a transcript became smaller.
+func aboutContext(body any) string {
+	text := "run %d: %d %s the model is not shown any more; the next turn has about %d tokens, before %d"
+	switch d := body.(type) {
+	case session.ContextCleared:
+		return fmt.Sprintf(text, d.Run, d.Results, "results of earlier calls", d.Tokens, d.TokensBefore)
+	case session.ContextCut:
+		return fmt.Sprintf(text, d.Run, d.Items, "earlier messages", d.Tokens, d.TokensBefore)
+	}
+	return ""
 }
 
 // breach describes the exceeded budget and how to resume the run.

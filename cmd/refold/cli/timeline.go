@@ -51,7 +51,7 @@ func (s *timelinePrinter) tell(e session.Event, notices []session.Notice, after 
 	for _, effect := range after.OpenExcept(func(p session.Place) bool { return s.since[p.String()] != 0 }) {
 		s.since[effect.Name] = e.Time
 	}
-	s.items, s.open = len(after.Items), opened(after)
+	s.items, s.open = after.ItemCount(), opened(after)
 }
 
 // rejection returns why an event had no effect, or nil if the session accepted it.
@@ -158,9 +158,9 @@ func (s *timelinePrinter) counts(e session.Event, env *session.Envelope, names m
 	switch env.Type {
 	case session.TypeRunRequested:
 		return len(notices) > 0 || after.Run != nil && slices.ContainsFunc(after.Run.Steers, func(of session.Steer) bool { return of.Seq == e.Seq }) ||
-			slices.ContainsFunc(after.Items[s.items:], func(it session.Item) bool { return it.Seq == e.Seq })
+			slices.ContainsFunc(after.ItemsSince(s.items), func(it session.Item) bool { return it.Seq == e.Seq })
 	case session.TypeToolBatchSettled:
-		return len(after.Items) > s.items
+		return after.ItemCount() > s.items
 	case session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeToolCallSettled, session.TypeStepPrepared, session.TypeWakeSettled:
 		return s.open[names.Effect]
 	}
@@ -214,7 +214,7 @@ func (s *timelinePrinter) took(e session.Event, effect string) string {
 func (s *timelinePrinter) generation(e session.Event, env *session.Envelope, names mentions, after *session.State) {
 	var calls session.ToolCallsObserved
 	var answer session.GenerationSettled
-	taken := slices.Contains(after.Items[s.items:], session.Item{Role: session.RoleAssistant, Seq: e.Seq})
+	taken := slices.Contains(after.ItemsSince(s.items), session.Item{Role: session.RoleAssistant, Seq: e.Seq})
 	turn := "turn " + names.Effect + s.took(e, names.Effect)
 	switch {
 	case taken && env.Type == session.TypeToolCallsObserved && codec.Decode(env.Data, &calls) == nil:
@@ -232,7 +232,7 @@ func (s *timelinePrinter) generation(e session.Event, env *session.Envelope, nam
 	if r := after.Run; r != nil && isEffectOf(names.Effect, r.Number) && answer.FinishReason != "" && answer.FinishReason != session.FinishStop {
 		s.line(e, "  %s", answerEnded(answer.FinishReason)) // the end of a run shows it otherwise
 	}
-	for _, it := range after.Items[s.items:] {
+	for _, it := range after.ItemsSince(s.items) {
 		if it.Role == session.RoleUser && it.Code != "" {
 			s.line(e, "  the answer does not have the required form: %s; the model is asked to repair it", it.Detail)
 		}
@@ -290,7 +290,7 @@ func (s *timelinePrinter) result(e session.Event, data codec.Raw, effect string,
 // given returns the code and the detail of a call's result that the session
 // itself made. The results of a complete batch are in the transcript.
 func (s *timelinePrinter) given(effect string, after *session.State) (code, detail string) {
-	for _, it := range after.Items[s.items:] {
+	for _, it := range after.ItemsSince(s.items) {
 		if it.Role == session.RoleTool && strings.HasSuffix(effect, fmt.Sprintf("c%d", it.Call)) {
 			return it.Code, it.Detail.String()
 		}

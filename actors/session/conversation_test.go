@@ -1,0 +1,196 @@
+package session_test
+
+// Long conversations, against a provider that refuses what is too long for it: no run
+// fails, every request is a conversation, and state and effects stay small.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// talk is a session that talks to a model with a small context.
+type talk struct {
+	*told
+	rand    *rand.Rand
+	most    int            // tokens that the provider accepts
+	bytes   map[uint64]int // what events show, by sequence
+	refused int
+	cut     bool // something left the window
+}
+
+// tokens counts the tokens of a request as the provider does: other than the fold.
+func (w *talk) tokens(g *session.Generation) int {
+	w.t.Helper()
+	items, err := g.Items.Items()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	bytes := 300
+	for _, it := range items {
+		switch {
+		case it.Shown == session.Cleared:
+			bytes += 90
+		case it.Shown > 0:
+			bytes += min(int(it.Shown), w.bytes[it.Seq])
+		default:
+			bytes += w.bytes[it.Seq]
+		}
+	}
+	if (g.Cut > 0 || strings.Contains(g.Items.Roles, "c")) != (g.V == session.WindowVersion) && !hasShown(items) {
+		w.t.Fatalf("version %d with %d items cut, roles %s", g.V, g.Cut, g.Items.Roles)
+	}
+	w.cut = w.cut || g.Cut > 0
+	return bytes / 3
+}
+
+func hasShown(items []session.Item) bool {
+	for _, it := range items {
+		if it.Shown > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isConversation says why a provider would refuse a list of items.
+func isConversation(roles string, calls func(answer int) int) error {
+	if strings.ContainsAny(roles[:1], "tc") {
+		return fmt.Errorf("it begins with a result: %s", roles)
+	}
+	answers := 0
+	for i := 0; i < len(roles); {
+		if roles[i] != 'a' {
+			if roles[i] != 'u' {
+				return fmt.Errorf("item %d is a result of no call: %s", i, roles)
+			}
+			i++
+			continue
+		}
+		results := 0
+		for i++; i < len(roles) && strings.ContainsRune("tc", rune(roles[i])); i++ {
+			results++
+		}
+		if want := calls(answers); results != want {
+			return fmt.Errorf("answer %d has %d results, made %d calls: %s", answers, results, want, roles)
+		}
+		answers++
+	}
+	return nil
+}
+
+// step carries out the open generation or call, and reports whether the run goes on.
+func (w *talk) step(calls map[uint64]int) {
+	w.t.Helper()
+	for _, e := range w.state.Open() {
+		switch e.Class {
+		case session.ClassLLM:
+			w.answer(e, calls)
+		case session.ClassTool:
+			size := w.rand.IntN(3000)
+			if w.rand.IntN(50) == 0 {
+				size = 60_000
+			}
+			w.must(w.tell(session.DoorTool, session.TypeToolCallSettled, map[string]any{
+				"effect": e.Name, "status": "succeeded", "output": text(strings.Repeat("x", size)),
+			}))
+			w.bytes[w.seq] = size
+		case session.ClassWake:
+			if w.state.Run != nil && w.state.Turn.RetryAt > 0 {
+				w.must(w.tell(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": e.Name}))
+			}
+			continue
+		default:
+			w.t.Fatalf("%s is open", e.Name)
+		}
+		return
+	}
+}
+
+func (w *talk) answer(e session.Effect, calls map[uint64]int) {
+	w.t.Helper()
+	var g session.Generation
+	if err := codec.Unmarshal(e.Payload, &g); err != nil {
+		w.t.Fatal(err)
+	}
+	if len(e.Payload) > 80<<10 {
+		w.t.Fatalf("%s has %d bytes", e.Name, len(e.Payload))
+	}
+	items, _ := g.Items.Items()
+	var answers []uint64
+	for _, it := range items {
+		if it.Role == session.RoleAssistant {
+			answers = append(answers, it.Seq)
+		}
+	}
+	if err := isConversation(g.Items.Roles, func(answer int) int { return calls[answers[answer]] }); err != nil {
+		w.t.Fatalf("%s: %v", e.Name, err)
+	}
+	task := fmt.Sprintf("the input of run %d", w.state.Run.Number)
+	has := false
+	for _, it := range items {
+		has = has || it.Role == session.RoleUser && it.Seq == w.state.Run.Seq
+	}
+	if !has {
+		w.t.Fatalf("%s lacks %s", e.Name, task)
+	}
+	n := w.tokens(&g)
+	if n > w.most {
+		w.refused++
+		w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
+			"effect": e.Name, "status": "failed", "error": map[string]any{"code": "context_length_exceeded", "detail": "the prompt is too long"},
+		}))
+		return
+	}
+	usage := map[string]any{"input_tokens": n, "output_tokens": 10}
+	if w.rand.IntN(4) == 0 || w.state.Turn.Number > 30 {
+		w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
+			"effect": e.Name, "status": "ok", "text": text(strings.Repeat("w", 200)), "usage": usage,
+		}))
+		w.bytes[w.seq] = 200
+		return
+	}
+	made := make([]any, 1+w.rand.IntN(3))
+	for i := range made {
+		made[i] = map[string]any{"tool_name": "boxp", "arguments": "{}"}
+	}
+	w.must(w.tell(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{"effect": e.Name, "calls": made, "usage": usage}))
+	w.bytes[w.seq], calls[w.seq] = 8*len(made), len(made)
+}
+
+// A session of 2,000 turns with a model of 8,000 tokens never fails, with or without a
+// stated size of the context. Through a snapshot after each run it goes on the same.
+func TestLongConversation(t *testing.T) {
+	t.Parallel()
+	for name, context := range map[string]map[string]any{"tokens": {"tokens": 8000}, "refusals alone": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &talk{told: toldUnder(t, loopInstall(t)), rand: rand.New(rand.NewPCG(1, 2)), most: 8000, bytes: map[uint64]int{}}
+			calls, turns := map[uint64]int{}, 0
+			for turns < 2000 {
+				w.time += 1000
+				w.run(map[string]any{"context": context})
+				w.bytes[w.seq] = 2
+				for w.state.Run != nil {
+					w.step(calls)
+				}
+				turns += int(w.state.Turn.Number)
+				if last := w.state.Last; last.Lifecycle != session.Completed {
+					t.Fatalf("run %d: %s %s after %d turns", last.Number, last.Lifecycle, last.Code, turns)
+				}
+				if size := len(w.state.Bytes()); size > 256<<10 {
+					t.Fatalf("after %d turns the state has %d bytes", turns, size)
+				}
+				w.told = w.restored()
+			}
+			if !w.cut || name != "tokens" && w.refused == 0 {
+				t.Errorf("nothing was cut (%v), or nothing refused (%d)", w.cut, w.refused)
+			}
+			t.Logf("%d turns, %d refused, %d items of %d in the window", turns, w.refused, len(w.state.Items), w.state.ItemCount())
+		})
+	}
+}

@@ -1,0 +1,349 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+)
+
+// ContextConfig is how a transcript that grows is kept within what a model accepts.
+// Without it the whole transcript is shown, and a run whose transcript is too long fails.
+//
+// The window is what a model is shown of the transcript. Results are cleared first: one
+// line stands in the place of each. Then the oldest turns leave the window; one line says
+// how many messages did. The active run's input and its steers always stay.
+type ContextConfig struct {
+	// Percent of `tokens` from which results of earlier calls are cleared; 60 if absent.
+	ClearAt int `msgpack:"clear_at,omitempty" lim:"1..100"`
+	// Percent of `tokens` from which the oldest turns leave the window, so that at most
+	// half of it is left; 80 if absent.
+	CutAt int `msgpack:"cut_at,omitempty" lim:"1..100"`
+	// The latest turns whose results are not cleared; 6 if absent. Fewer, if the window
+	// is too large all the same.
+	KeepTurns int `msgpack:"keep_turns,omitempty" lim:"1..TurnsMax"`
+	// Tokens that the model accepts, less those of its answer. Absent: the window gets
+	// smaller only when the model refuses it, or at 4,096 items.
+	Tokens int64 `msgpack:"tokens,omitempty" lim:"256..TokensMax"`
+}
+
+// The values of absent fields of ContextConfig.
+const (
+	ClearAtDefault   = 60
+	CutAtDefault     = 80
+	KeepTurnsDefault = 6
+)
+
+const (
+	// WindowItemsMax is how many items the window of a run with a context may have: the
+	// list of them then takes at most 64 KiB in each generation.
+	WindowItemsMax = 4_096
+	// shrinksMax is how often a turn that the model refuses as too long is opened again,
+	// each time with a smaller window.
+	shrinksMax = 3
+	// clearedBytes is about what a model is shown of a cleared result.
+	clearedBytes = 96
+	// itemCutMin is the least that is shown of an item that alone is too large.
+	itemCutMin = 1 << 10
+)
+
+// Codes of bridges that say that a window is too large.
+const (
+	codeContextLength   = "context_length_exceeded"
+	codeRequestTooLarge = "request_too_large"
+)
+
+// Cleared is the value of Item.Shown of a result of which a model is shown one line.
+const Cleared = -1
+
+// Window is how the beginning of a transcript was shortened, and how large the rest is.
+// It is replaced, never changed.
+type Window struct {
+	// Items of the transcript that left the window.
+	Cut uint32 `json:"cut,omitempty" msgpack:"cut,omitempty"`
+	// Tokens of the latest measured generation, as its provider counted them; 0: none yet.
+	Tokens int64 `json:"tokens,omitempty" msgpack:"tokens,omitempty" lim:"0.."`
+
+	Opened   int64 `json:"-" msgpack:"opened,omitempty"`   // WindowBytes when the latest generation was opened
+	Measured int64 `json:"-" msgpack:"measured,omitempty"` // WindowBytes when the measured generation was opened
+}
+
+func (w *Window) invariant(s *State) error {
+	if w.Tokens < 0 || w.Tokens > TokensMax || w.Opened < 0 || w.Measured < 0 || uint64(w.Cut) > s.Count*CallsSeenMax {
+		return fmt.Errorf("%d items left the window, which has %d tokens, measured at %d bytes of %d", w.Cut, w.Tokens, w.Measured, w.Opened)
+	}
+	return nil
+}
+
+// ItemCount returns the number of items that the transcript ever had.
+func (s *State) ItemCount() int {
+	if s.Window == nil {
+		return len(s.Items)
+	}
+	return len(s.Items) + int(s.Window.Cut)
+}
+
+// ItemsSince returns the items that the transcript got since it had n, as ItemCount
+// counts.
+func (s *State) ItemsSince(n int) []Item {
+	return s.Items[max(0, len(s.Items)-max(0, s.ItemCount()-n)):]
+}
+
+// openWindow begins to keep account of what each item shows. Items from before share
+// what is known of all.
+func (s *State) openWindow() {
+	if s.Window != nil {
+		return
+	}
+	s.Window = &Window{}
+	s.Items = slices.Clone(s.Items)
+	for i := range s.Items {
+		s.Items[i].Bytes = s.WindowBytes / uint32(len(s.Items))
+	}
+	s.countItems()
+}
+
+// countItems counts the items anew.
+func (s *State) countItems() {
+	size, shown := 0, int64(0)
+	for i := range s.Items {
+		size += s.Items[i].encodedBytesMax()
+		shown += int64(s.Items[i].Bytes)
+	}
+	s.ItemBytes, s.WindowBytes = int32(size), uint32(min(shown, maxWindowBytes))
+}
+
+// countResult counts bytes that later turns show of the result of call i.
+func (s *State) countResult(i int, bytes int64) {
+	s.addToWindow(bytes)
+	if c := &s.Turn.Batch.Calls[i]; s.Window != nil {
+		c.Bytes = uint32(min(int64(c.Bytes)+bytes, maxWindowBytes))
+	}
+}
+
+// windowOpened remembers how large the window of a generation is.
+func (s *State) windowOpened() {
+	if s.Window != nil {
+		w := *s.Window
+		w.Opened = int64(s.WindowBytes)
+		s.Window = &w
+	}
+}
+
+// measure takes the provider's count of the latest generation's tokens.
+func (s *State) measure(u *Usage) {
+	if s.Window != nil && u != nil && u.InputTokens > 0 {
+		w := *s.Window
+		w.Tokens, w.Measured = u.InputTokens, w.Opened
+		s.Window = &w
+	}
+}
+
+// windowTokens estimates the tokens of the next generation: the provider's count of the
+// latest one, and the bytes that came since. fixed is the bytes of all else that it shows.
+func (s *State) windowTokens(fixed int64) int64 {
+	if w := s.Window; w.Tokens > 0 {
+		return max(0, w.Tokens+(s.nextInputBytes()-w.Measured)/BytesPerToken)
+	}
+	return (fixed + s.nextInputBytes()) / BytesPerToken
+}
+
+// fitWindow makes the window smaller if the next generation would come too close to the
+// tokens of the run's context. fixed is the bytes that it shows besides the transcript.
+func (s *State) fitWindow(fixed int64) {
+	c := s.Run.Config.Context
+	if c == nil {
+		return
+	}
+	s.openWindow()
+	if s.fitItems(); c.Tokens == 0 {
+		return
+	}
+	before, keep := s.windowTokens(fixed), orDefault(c.KeepTurns, KeepTurnsDefault)
+	if before*100 < c.Tokens*int64(orDefault(c.ClearAt, ClearAtDefault)) {
+		return
+	}
+	cutAt := int64(orDefault(c.CutAt, CutAtDefault))
+	// Each clearing changes the beginning of the request, which providers cache.
+	if before*100 >= c.Tokens*cutAt || s.clearable(keep) >= c.Tokens*BytesPerToken/10 {
+		s.clear(keep, fixed)
+	}
+	size := s.windowTokens(fixed)
+	if size*100 < c.Tokens*cutAt {
+		return
+	}
+	half := c.Tokens * cutAt / 200
+	s.cut(s.firstKept(int64(s.WindowBytes)*half/max(size, 1), keep), fixed)
+}
+
+// fitItems cuts a window that has too many items for a generation.
+func (s *State) fitItems() {
+	if len(s.Items) <= WindowItemsMax && int(s.ItemBytes) <= windowItemBytesMax {
+		return
+	}
+	from := len(s.Items)
+	for i, size := len(s.Items)-1, 0; i >= 0; i-- {
+		size += s.Items[i].encodedBytesMax()
+		if from < len(s.Items) && (len(s.Items)-i > WindowItemsMax/2 || size > windowItemBytesMax/2) {
+			break
+		}
+		if s.Items[i].Role != RoleTool {
+			from = i
+		}
+	}
+	s.cut(from, 0)
+}
+
+// shrink makes the window smaller after the model refused the latest turn as too long,
+// and has the turn opened again. It reports whether it could.
+func (s *State) shrink(code string) bool {
+	run, t := s.Run, s.Turn
+	if run.Config.Context == nil || code != codeContextLength && code != codeRequestTooLarge || int(t.Attempt)+1 >= AttemptsMax {
+		return false
+	}
+	s.openWindow()
+	for done := false; !done; {
+		if t.Shrunk++; t.Shrunk > shrinksMax {
+			t.Shrunk = shrinksMax
+			return false
+		}
+		switch t.Shrunk {
+		case 1:
+			done = s.clear(1, 0)
+		case 2:
+			done = s.cut(s.firstKept(int64(s.WindowBytes)/2, TurnsMax), 0)
+		case shrinksMax:
+			done = s.cut(s.firstKept(0, 1), 0)
+			done = s.cutItems() || done
+		}
+	}
+	w := *s.Window
+	w.Tokens, w.Measured = 0, 0 // the provider's count is of another window
+	s.Window = &w
+	s.fixPrompt()
+	t.Items, t.RetryAt = int32(len(s.Items)), s.Clock
+	s.turnRetries(t.RetryAt)
+	return true
+}
+
+// turnsFrom returns the index of the item with which the latest turns begin.
+func (s *State) turnsFrom(turns int) int {
+	for i := len(s.Items) - 1; i >= 0; i-- {
+		if s.Items[i].Role == RoleAssistant {
+			if turns--; turns == 0 {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// isClearable reports whether a result can be cleared. What a model read of an active
+// skill stays, and so do the texts of the session itself, which are short.
+func (s *State) isClearable(it *Item) bool {
+	return it.Role == RoleTool && it.Code == "" && it.Shown != Cleared && it.Bytes > clearedBytes && s.skillAt(it.Seq) == nil
+}
+
+// skillAt returns the active skill whose text the event at seq has.
+func (s *State) skillAt(seq uint64) *ActiveSkill {
+	for i := range s.Run.Skills {
+		if s.Run.Skills[i].Seq == seq {
+			return &s.Run.Skills[i]
+		}
+	}
+	return nil
+}
+
+// clearable returns how many bytes less a model is shown if all results but those of the
+// latest turns are cleared.
+func (s *State) clearable(keep int) (bytes int64) {
+	for i := range s.Items[:s.turnsFrom(keep)] {
+		if it := &s.Items[i]; s.isClearable(it) {
+			bytes += int64(it.Bytes) - clearedBytes
+		}
+	}
+	return bytes
+}
+
+// clear clears all results but those of the latest turns, and reports whether there were
+// any.
+func (s *State) clear(keep int, fixed int64) bool {
+	before, results := s.windowTokens(fixed), 0
+	for i := range s.Items[:s.turnsFrom(keep)] {
+		if it := &s.Items[i]; s.isClearable(it) {
+			it.Shown, it.Bytes = Cleared, clearedBytes
+			results++
+		}
+	}
+	if results == 0 {
+		return false
+	}
+	s.countItems()
+	notify(s, NoticeContextCleared, ContextCleared{Run: s.Run.Number, Results: results, TokensBefore: before, Tokens: s.windowTokens(fixed)})
+	return true
+}
+
+// firstKept returns the index of the item with which the window begins after a cut that
+// leaves at most this many bytes and turns, and at least the latest turn.
+func (s *State) firstKept(bytes int64, turns int) int {
+	from := len(s.Items)
+	for i, size := len(s.Items)-1, int64(0); i >= 0; i-- {
+		it := &s.Items[i]
+		size += int64(it.Bytes)
+		if it.Role == RoleTool {
+			continue
+		}
+		if from < len(s.Items) && (size > bytes || turns == 0) {
+			break
+		}
+		if from = i; it.Role == RoleAssistant {
+			turns--
+		}
+	}
+	return from
+}
+
+// cut takes the items before an index out of the window, except the active run's input
+// and steers, and reports whether there were any. The text of an active skill moves into
+// the prompt.
+func (s *State) cut(from int, fixed int64) bool {
+	before, task := s.windowTokens(fixed), slices.IndexFunc(s.Items, func(it Item) bool { return it.Role == RoleUser && it.Seq == s.Run.Seq })
+	kept := make([]Item, 0, len(s.Items)-from+itemsFirst)
+	for i := range s.Items[:from] {
+		if it := s.Items[i]; it.Role == RoleUser && it.Code == "" && task >= 0 && i >= task {
+			kept = append(kept, it)
+		} else if skill := s.skillAt(it.Seq); it.Role == RoleTool && skill != nil {
+			skill.Prompted = true
+		}
+	}
+	gone := from - len(kept)
+	if gone == 0 {
+		return false
+	}
+	s.Items = append(kept, s.Items[from:]...)
+	w := *s.Window
+	w.Cut += uint32(gone)
+	s.Window = &w
+	s.countItems()
+	notify(s, NoticeContextCut, ContextCut{Run: s.Run.Number, Items: gone, TokensBefore: before, Tokens: s.windowTokens(fixed)})
+	return true
+}
+
+// cutItems limits what is shown of the items that are larger than the others, so that
+// all show about half as much. It reports whether there were any.
+func (s *State) cutItems() (done bool) {
+	most := max(int64(s.WindowBytes)/int64(2*max(1, len(s.Items))), itemCutMin)
+	for i := range s.Items {
+		if it := &s.Items[i]; it.Role != RoleAssistant && it.Shown != Cleared && int64(it.Bytes) > most {
+			it.Shown, it.Bytes, done = int32(most), uint32(most), true
+		}
+	}
+	s.countItems()
+	return done
+}
+
+// orDefault returns a setting, or its default if it is absent.
+func orDefault(n, standard int) int {
+	if n == 0 {
+		return standard
+	}
+	return n
+}

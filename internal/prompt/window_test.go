@@ -1,0 +1,76 @@
+package prompt
+
+// What a model is shown of a transcript whose beginning left the window.
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+)
+
+// The model is told how many messages left. A line stands in the place of a cleared
+// result, and the beginning and the end in the place of a text that alone is too large.
+func TestWindowIsShown(t *testing.T) {
+	t.Parallel()
+	l := newLog()
+	long := strings.Repeat("a", 900) + strings.Repeat("z", 900)
+	input := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *text(long)})
+	calls := l.say(t, session.DoorLLM, "s1", session.TypeToolCallsObserved, session.ToolCallsObserved{
+		Effect: "r1t1", Calls: []session.ObservedCall{{ToolName: "look"}, {ToolName: "find"}},
+	})
+	look := l.say(t, session.DoorTool, "s1", session.TypeToolCallSettled, session.ToolCallSettled{Effect: "r1t1c0", Status: "succeeded", Output: text("all of it")})
+	find := l.say(t, session.DoorTool, "s1", session.TypeToolCallSettled, session.ToolCallSettled{Effect: "r1t1c1", Status: "failed", Error: &session.Fault{Code: "gone"}})
+	g := generation("r1t2",
+		session.Item{Role: session.RoleUser, Seq: input, Shown: 400},
+		session.Item{Role: session.RoleAssistant, Seq: calls},
+		session.Item{Role: session.RoleTool, Seq: look, Shown: session.Cleared},
+		session.Item{Role: session.RoleTool, Call: 1, Seq: find, Shown: session.Cleared},
+	)
+	g.Cut, g.V = 12, session.WindowVersion
+	r := New(l)
+	for _, when := range []string{"from the log", "from the cache"} {
+		request, fault, err := r.Request(t.Context(), &g)
+		if err != nil || fault != nil {
+			t.Fatal(when, fault, err)
+		}
+		got := request.Messages
+		want := []string{
+			"[This conversation began earlier: its first 12 messages are not shown any more.]",
+			got[1].Text,
+			"",
+			"[This result of look, 9 bytes, is not shown any more. Call the tool again if you need it.]",
+			"[This result of find, 11 bytes, is not shown any more. Call the tool again if you need it.]",
+		}
+		texts := slices.Collect(func(yield func(string) bool) {
+			for _, m := range got {
+				if !yield(m.Text) {
+					return
+				}
+			}
+		})
+		if !slices.Equal(texts, want) {
+			t.Errorf("%s: got  %q\nwant %q", when, texts, want)
+		}
+		if roles := rolesOf(got); roles != "user user assistant tool tool" {
+			t.Errorf("%s: the roles are %s", when, roles)
+		}
+		shown := got[1].Text
+		if len(shown) > 600 || !strings.HasPrefix(shown, strings.Repeat("a", 300)) || !strings.HasSuffix(shown, strings.Repeat("z", 100)) {
+			t.Errorf("%s: %d bytes of the input are shown: %s", when, len(shown), shown)
+		}
+		if got[3].Error || !got[4].Error {
+			t.Errorf("%s: the results are shown as failed: %v, %v", when, got[3].Error, got[4].Error)
+		}
+	}
+}
+
+func rolesOf(messages []executor.Message) string {
+	var roles []string
+	for _, m := range messages {
+		roles = append(roles, m.Role)
+	}
+	return strings.Join(roles, " ")
+}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -123,7 +122,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		},
 		Notice: func(n client.Notice) {
 			watched.heard(r.Session)
-			f.note(n)
+			f.note(n.Type, n.At, n.Body())
 		},
 		Shown: func(s client.Shown) {
 			if s.Kind == client.ShownText && s.Run == f.run {
@@ -230,77 +229,55 @@ type following struct {
 	tally   tallied
 }
 
-// ours reports whether an effect belongs to the run.
-func (f *following) ours(effect string) bool {
-	return isEffectOf(effect, f.run)
+// ours reports whether a notice is about the run, by its content. It returns the
+// call or turn that the content names.
+func (f *following) ours(body any) (effect string, ours bool) {
+	switch d := body.(type) {
+	case session.RunPlaced:
+		return "", d.Seq == f.seq
+	case session.RunFinished:
+		return "", d.Run == f.run
+	case session.BudgetExceeded:
+		return "", d.Run == f.run
+	case session.TurnSettled:
+		effect = d.Effect
+	case session.CallSettled:
+		effect = d.Effect
+	case session.ToolRejected:
+		effect = d.Effect
+	case session.ApprovalRequested:
+		effect = d.Call
+	}
+	return effect, isEffectOf(effect, f.run)
 }
 
-// note prints a notice that concerns the run.
-func (f *following) note(n client.Notice) {
-	switch d := n.Body().(type) {
-	case session.RunPlaced:
-		if d.Seq != f.seq {
+// note prints a notice that is about the run, by its type, time and content.
+func (f *following) note(kind string, at int64, body any) {
+	effect, ours := f.ours(body)
+	if !ours {
+		return
+	}
+	f.tally.note(kind, at, body)
+	switch body.(type) {
+	case session.RunFinished: // it is printed with the answer
+		return
+	case session.CallSettled:
+		if slices.Contains(f.refused, effect) {
 			return
 		}
-		f.tally.note(n.Type, n.At, d)
-		if d.Run == f.run && n.Type == session.NoticeRunQueued {
-			fmt.Fprintln(f.out, "queued: another run is active")
-		}
-		if len(d.Ignored) > 0 {
-			fmt.Fprintf(f.out, "disable: the session has no tool %s: ignored\n", strings.Join(d.Ignored, ", "))
-		}
-	case session.TurnSettled:
-		if f.ours(d.Effect) {
-			f.tally.note(n.Type, n.At, d)
-			if d.FinishReason != "" && d.FinishReason != session.FinishStop && d.Calls == 0 {
-				fmt.Fprintln(f.out, answerEnded(d.FinishReason)) // and the run goes on
-			}
-			if d.Invalid != "" {
-				fmt.Fprintf(f.out, "the answer does not have the required form: %s; the model is asked to repair it\n", d.Invalid)
-			}
-		}
-	case session.RunFinished:
-		if d.Run == f.run {
-			f.tally.note(n.Type, n.At, d)
-		}
-	case session.CallSettled:
-		if f.ours(d.Effect) {
-			f.tally.note(n.Type, n.At, d)
-		}
-		if f.ours(d.Effect) && !slices.Contains(f.refused, d.Effect) {
-			fmt.Fprintln(f.out, called(d))
-		}
 	case session.ToolRejected:
-		if f.ours(d.Effect) {
-			f.refused = append(f.refused, d.Effect)
-			fmt.Fprintln(f.out, "refused:", refused(d))
-		}
+		f.refused = append(f.refused, effect)
 	case session.ApprovalRequested:
-		if f.ours(d.Call) {
-			f.approval(d.Call, d.ToolName, d.Arguments, d.Deadline)
+		if slices.Contains(f.asked, effect) {
+			return
 		}
-	case session.BudgetExceeded:
-		if d.Run == f.run {
-			fmt.Fprintln(f.out, "paused:", breach(f.sid, d))
+		f.asked = append(f.asked, effect)
+	}
+	for _, it := range noticed(f.sid, kind, body) {
+		if it.line != "" {
+			fmt.Fprintln(f.out, it.line+prefixed("\n  ", it.todo))
 		}
 	}
-}
-
-// called describes the result of a call on one line.
-func called(d session.CallSettled) string {
-	text := fmt.Sprintf("%s %s", d.ToolName, d.Status)
-	if d.Code != "" {
-		text += ": " + d.Code
-	}
-	if d.DurationMS > 0 {
-		text += fmt.Sprintf(" (%d ms)", d.DurationMS)
-	}
-	if d.Output != "" {
-		text += ": " + shorten(d.Output)
-	} else if d.OutputBytes > 0 {
-		text += fmt.Sprintf(": %d bytes, in a blob", d.OutputBytes)
-	}
-	return text
 }
 
 // waiting prints the calls that wait for a person according to the view.
@@ -310,18 +287,8 @@ func (f *following) waiting(ctx context.Context, c *client.Client) {
 		return
 	}
 	for _, a := range waiting {
-		if f.ours(a.Call) {
-			f.approval(a.Call, a.ToolName, a.Arguments, a.Deadline)
-		}
+		f.note(session.NoticeApprovalRequested, 0, session.ApprovalRequested{
+			Call: a.Call, ToolID: a.ToolID, ToolName: a.ToolName, Arguments: a.Arguments, Deadline: a.Deadline,
+		})
 	}
-}
-
-// approval prints, once, that a call waits for a person.
-func (f *following) approval(call, tool, arguments string, deadline int64) {
-	if slices.Contains(f.asked, call) {
-		return
-	}
-	f.asked = append(f.asked, call)
-	fmt.Fprintf(f.out, "waits for approval until %s: %s %s\n  refold approve %s %s    refold deny %s %s --reason …\n",
-		moment(deadline), tool, shorten(arguments), f.sid, call, f.sid, call)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/client"
 )
 
@@ -100,31 +100,16 @@ func (t tailCommand) print(s streams, n client.Notice) {
 	fmt.Fprintf(s.out, "%s  %s  %d  %s %s\n", at, n.Session, n.N, n.Type, about(n))
 }
 
-// about describes a notice, with what to do if it needs an action.
+// about describes a notice, with what to do if it needs an action. Others are
+// printed as they are.
 func about(n client.Notice) string {
-	switch d := n.Body().(type) {
-	case session.ApprovalRequested:
-		arguments := d.Arguments
-		if d.ArgumentsSeq != 0 {
-			arguments = fmt.Sprintf("(arguments at %d)", d.ArgumentsSeq)
+	var text []string
+	switch n.Type {
+	case session.NoticeRunQueued, session.NoticeRunStarted, session.NoticeRunFinished: // their data has more
+	default:
+		for _, it := range noticed(n.Session, n.Type, n.Body()) {
+			text = append(text, it.line+prefixed(": ", it.todo))
 		}
-		return fmt.Sprintf("%s %s (%s) %s until %s: refold approve %s %s", d.Call, d.ToolName, d.ToolID, shorten(arguments), moment(d.Deadline), n.Session, d.Call)
-	case session.BudgetExceeded:
-		return fmt.Sprintf("run %d is paused: %s", d.Run, breach(n.Session, d))
-	case session.ToolRejected:
-		if session.IsRefusedCode(d.Code) {
-			return d.Effect + " " + refused(d)
-		}
-	case spaces.WorkspaceStaged, spaces.WorkspaceApplied, spaces.WorkspaceFailed, spaces.WorkspaceGone, spaces.WorkspaceDisplaced:
-		return aboutSpace(d)
-	case session.CallsPlanned:
-		return fmt.Sprintf("%s group %d of %d, for a host loop: %s", d.Batch, d.Group+1, len(d.Groups), strings.Join(d.Calls, " "))
 	}
-	return string(n.Data)
-}
-
-// breach describes the exceeded budget and how to resume the run.
-func breach(sid string, d session.BudgetExceeded) string {
-	return fmt.Sprintf("%d of %d %s are used, and the next turn's input takes about %d; to continue: refold resume %s --budget '{\"%s\":…}'",
-		d.Used, d.Limit, d.Budget, d.Estimate, sid, d.Budget)
+	return cmp.Or(strings.Join(text, "; "), string(n.Data))
 }

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/media"
 )
 
 // transcriptCommand prints a conversation.
@@ -28,10 +31,10 @@ conversation is not part of it: refold prompt prints that. The format openai has
 placeholder for each missing result, since the API requires one for every call.`
 }
 
-// transcriptFormat prints a conversation, entry by entry.
+// transcriptFormat prints a conversation, item by item.
 type transcriptFormat interface {
 	begin()
-	entry(*entry)
+	entry(*item)
 	end()
 }
 
@@ -49,17 +52,30 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 		out = &chat{out: s.out}
 	}
 	printed := false
-	each := func(e *entry) {
-		if t.Number != 0 && e.Run != t.Number {
+	r := newReader(func(content *session.Content) string { return printedText(ctx, c, content) }, func(it *item) {
+		if it.Kind == "" || t.Number != 0 && it.Run != t.Number {
 			return
 		}
 		if !printed {
 			printed = true
 			out.begin()
 		}
-		out.entry(e)
+		out.entry(it)
+	})
+	runs, err := uint32(0), client.ErrNoSession
+	fold := c.Folder(t.Session)
+	for e, failed := range c.Read(ctx, t.Session, 0, 0) {
+		var notices []session.Notice
+		var state *session.State
+		if err = failed; err == nil {
+			notices, state, err = fold(ctx, e)
+		}
+		if err != nil {
+			return err
+		}
+		r.read(e, notices, state)
+		runs = state.Runs
 	}
-	runs, err := newConversation(c, each).read(ctx, t.Session)
 	switch {
 	case err != nil:
 		return err
@@ -72,12 +88,33 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 	return nil
 }
 
+// blobMax is the size of the largest blob that is printed.
+const blobMax = 1 << 20
+
+// printedText returns the text of content, with brackets for parts that are not
+// printed.
+func printedText(ctx context.Context, c *client.Client, content *session.Content) string {
+	return textOf(content, func(blob *session.Content, what string) string {
+		if blob.Size > blobMax {
+			return fmt.Sprintf("[%s: more than the %d bytes that are printed]", what, blobMax)
+		}
+		text, err := c.Text(ctx, blob)
+		if err != nil {
+			return fmt.Sprintf("[%s: %v]", what, err)
+		}
+		if kind := media.Type([]byte(text)); kind != "" && !media.IsText([]byte(text)) {
+			return fmt.Sprintf("[%s: by its bytes it is %s]", what, kind)
+		}
+		return text
+	})
+}
+
 // objects prints a JSON object an entry.
 type objects struct{ out io.Writer }
 
-func (o objects) begin()         {}
-func (o objects) entry(e *entry) { printJSON(o.out, e) }
-func (o objects) end()           {}
+func (o objects) begin()        {}
+func (o objects) entry(e *item) { printJSON(o.out, e) }
+func (o objects) end()          {}
 
 // markdown prints a conversation for people. Texts are quoted, and arguments and
 // results of tools are in fences, so that no text looks like the next entry.
@@ -90,7 +127,7 @@ func (m *markdown) begin() { m.head("# Session " + m.session) }
 
 func (m *markdown) end() {}
 
-func (m *markdown) entry(e *entry) {
+func (m *markdown) entry(e *item) {
 	at := time.UnixMilli(e.Time).UTC().Format("2006-01-02 15:04:05Z")
 	tool := fmt.Sprintf("`%s` %s", e.Tool, e.Call)
 	because := strings.Trim(e.Code+": "+e.Detail, ": ")
@@ -123,8 +160,7 @@ func (m *markdown) entry(e *entry) {
 	case kindAsked:
 		m.line("%s waits for approval.", tool)
 	case kindDecided:
-		verb := map[string]string{"approve": "approved", "deny": "denied"}[e.Status]
-		m.line("%s was %s%s%s.", tool, verb, prefixed(" by ", e.By), prefixed(": ", e.Detail))
+		m.line("%s was %s%s%s.", tool, decisions[e.Status], prefixed(" by ", e.By), prefixed(": ", e.Detail))
 	case kindFailed:
 		m.line("Turn %s failed: %s", e.Turn, because)
 	case kindRejected:

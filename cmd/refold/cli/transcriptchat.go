@@ -45,7 +45,7 @@ func (c *chat) end() {
 	fmt.Fprint(c.out, "\n]\n")
 }
 
-func (c *chat) entry(e *entry) {
+func (c *chat) entry(e *item) {
 	switch e.Kind {
 	case kindInput, kindSteer, kindRepair:
 		c.settle()
@@ -74,7 +74,7 @@ func (c *chat) entry(e *entry) {
 }
 
 // resultText returns a result as a model is shown it.
-func resultText(e *entry) string {
+func resultText(e *item) string {
 	text := e.Text
 	if e.Code != "" {
 		text = strings.TrimRight(fmt.Sprintf("error: %s\n%s", strings.Trim(e.Code+": "+e.Detail, ": "), e.Text), "\n")

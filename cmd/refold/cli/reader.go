@@ -1,0 +1,384 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/prompt"
+)
+
+// reader turns a session's events into items, for all layouts. Lines about events
+// come in the log's order; the conversation comes in the model's: an input when a
+// turn takes it, results when all calls of a turn have one. What an item says is
+// the effect of the event on the session, not the event's own claim.
+type reader struct {
+	text func(*session.Content) string // of a conversation
+	each func(*item)
+
+	run    uint32
+	length int                         // of the transcript before the event
+	inputs map[uint64]*session.Content // that no turn has taken yet, by event
+	turn   string                      // of the latest calls
+	given  map[uint64]any              // the events with results of those calls, and with changed arguments
+	tools  map[string]string           // of all calls
+	open   map[string]int64            // effects and calls that were open before the event, and since when: Unix ms
+}
+
+func newReader(text func(*session.Content) string, each func(*item)) *reader {
+	return &reader{text: text, each: each, inputs: map[uint64]*session.Content{}, given: map[uint64]any{}, tools: map[string]string{}}
+}
+
+// read emits the items of one event. notices are those that the fold returned for
+// it, and after is the state after it.
+func (r *reader) read(e session.Event, notices []session.Notice, after *session.State) {
+	base := item{Run: r.run, Seq: e.Seq, Time: e.Time}
+	var names mentions
+	env, err := session.ReadEnvelope(e.Payload)
+	if err == nil { // else it is rejected
+		names.read(env.Data)
+	}
+	for _, n := range notices {
+		if d, ok := n.Data.(session.EventRejected); ok {
+			base.Kind, base.Detail, base.Code, base.Status = kindRejected, d.Detail, string(d.Code), d.Type
+			base.line = fmt.Sprintf("%s refused: %s: %s", r.about(e, d.Type, names), d.Code, d.Detail)
+			r.each(&base)
+			return
+		}
+	}
+	added := after.Items[r.length:]
+	if !r.counts(e, env.Type, names, len(notices)+len(added) > 0, after) {
+		r.tell(base, "%s again: no effect", r.about(e, env.Type, names))
+		return
+	}
+	body, _ := prompt.Body(e) // nil: the conversation has nothing of it
+	r.event(base, &env, names, body, after)
+	r.conversation(base, notices, added, body, after)
+	r.noticed(base, notices, added, after)
+	r.length = len(after.Items)
+	r.open = r.opened(e, after)
+}
+
+// mentions are the names in an event's data.
+type mentions struct {
+	Effect string `json:"effect"`
+	Call   string `json:"call"`
+	Batch  string `json:"batch"`
+}
+
+// read reads the names, even if the rest of the data has a fault.
+func (m *mentions) read(data codec.Raw) {
+	if text, err := codec.ToJSON(data); err == nil {
+		_ = json.Unmarshal(text, m) // other values have no names
+	}
+}
+
+// about returns an event's type, with the names in its data.
+func (r *reader) about(e session.Event, typ string, names mentions) string {
+	if typ == "" {
+		return fmt.Sprintf("an event of %d bytes through %s", len(e.Payload), e.Door)
+	}
+	place := cmp.Or(names.Effect, names.Call, names.Batch)
+	return strings.Join(strings.Fields(typ+" "+r.tools[place]+" "+place), " ")
+}
+
+// opened returns the names of open effects, and of open calls of host loops, with
+// the times since when they are open.
+func (r *reader) opened(e session.Event, after *session.State) map[string]int64 {
+	open := map[string]int64{}
+	opened := func(name string) { open[name] = cmp.Or(r.open[name], e.Time) }
+	after.EachOpen(nil, func(p session.Place) bool {
+		opened(p.String())
+		return true
+	}, nil)
+	if t := after.Turn; t != nil && t.Batch != nil {
+		for i := range t.Batch.Calls {
+			if t.Batch.Calls[i].Status == session.CallOpen {
+				opened(fmt.Sprintf("r%dt%dc%d", t.Run, t.Number, i))
+			}
+		}
+	}
+	return open
+}
+
+// took returns how long an effect was open.
+func (r *reader) took(e item, effect string) string {
+	if since := r.open[effect]; since != 0 {
+		return fmt.Sprintf(" (%d ms)", e.Time-since)
+	}
+	return ""
+}
+
+// counts reports whether an accepted event had an effect; a repeat has none. shows
+// says that it has notices, or items of the transcript.
+func (r *reader) counts(e session.Event, typ string, names mentions, shows bool, after *session.State) bool {
+	switch {
+	case names.Effect != "":
+		return r.open[names.Effect] != 0
+	case typ == session.TypeToolBatchSettled:
+		return shows
+	case typ == session.TypeRunRequested:
+		return shows || after.Run != nil && slices.ContainsFunc(after.Run.Steers, func(of session.Steer) bool { return of.Seq == e.Seq })
+	}
+	return true
+}
+
+// tell emits a line that is no part of the conversation.
+func (r *reader) tell(base item, format string, args ...any) {
+	base.line = fmt.Sprintf(format, args...)
+	r.each(&base)
+}
+
+// event emits the line of an event, and keeps what later items need of it.
+func (r *reader) event(base item, env *session.Envelope, names mentions, body any, after *session.State) {
+	switch b := body.(type) {
+	case *session.RunRequested:
+		r.inputs[base.Seq] = &b.Input
+		r.tell(base, "run requested: %s", brieflyOf(&b.Input))
+	case *session.SteerRequested:
+		r.inputs[base.Seq] = &b.Input
+		r.tell(base, "steered: %s", brieflyOf(&b.Input))
+	case *session.RunEdited:
+		r.inputs[base.Seq] = &b.Input
+		r.tell(base, "run %d edited: %s", b.Run, brieflyOf(&b.Input))
+	case *session.ApprovalDecided:
+		r.given[base.Seq] = b
+		r.decided(base, env, b)
+	default:
+		r.settled(base, env, names, body, after)
+	}
+}
+
+// settled emits the line of a settlement, or of an operator's event. Turns with an
+// answer and results of calls have lines of their own.
+func (r *reader) settled(base item, env *session.Envelope, names mentions, body any, after *session.State) {
+	r.given[base.Seq] = body
+	switch env.Type {
+	case session.TypeToolCallSettled:
+		return
+	case session.TypeToolCallsObserved, session.TypeGenerationSettled:
+		if !slices.Contains(after.Items[r.length:], session.Item{Role: session.RoleAssistant, Seq: base.Seq}) {
+			r.failed(base, "turn "+names.Effect+r.took(base, names.Effect), body)
+		}
+		return
+	case session.TypeStepPrepared:
+		if t := after.Turn; t != nil && t.Step != nil && t.Step.Code != "" {
+			r.tell(base, "step %s%s does not count: %s: %s", names.Effect, r.took(base, names.Effect), t.Step.Code, t.Step.Detail)
+			return
+		}
+	}
+	text, err := codec.ToJSON(env.Data)
+	if err != nil {
+		text = nil
+	}
+	r.tell(base, "%s %s", env.Type, shorten(string(text)))
+}
+
+// failed emits a turn that has no answer.
+func (r *reader) failed(base item, turn string, body any) {
+	b, ok := body.(*session.GenerationSettled)
+	if !ok || b.Error == nil { // it has no text, or can't be used: then the run's end shows why
+		r.tell(base, "%s: without an answer", turn)
+		return
+	}
+	base.Kind, base.Turn, base.Code, base.Detail = kindFailed, b.Effect, b.Error.Code, b.Error.Detail
+	base.line = fmt.Sprintf("%s failed: %s: %s", turn, b.Error.Code, shorten(b.Error.Detail))
+	if b.Error.Code == llm.CodeRecordingEnded {
+		base.line = turn + ": the recording has no more turns"
+	}
+	r.each(&base)
+}
+
+// decided emits what a person decided over a call.
+func (r *reader) decided(base item, env *session.Envelope, b *session.ApprovalDecided) {
+	base.Kind, base.Call, base.Tool, base.Status = kindDecided, b.Call, r.tools[b.Call], b.Decision
+	base.Detail, base.Arguments, base.By = b.Reason, b.Arguments, env.By
+	base.line = "  " + strings.TrimSpace(decisions[b.Decision]+" "+strings.TrimSpace(base.Tool+" "+b.Call)) +
+		prefixed(" with ", shorten(b.Arguments)) + prefixed(": ", shorten(b.Reason))
+	r.each(&base)
+}
+
+// decisions are the words for what a person decided.
+var decisions = map[string]string{session.DecisionApprove: "approved", session.DecisionDeny: "denied"}
+
+// noticed emits what an event's progress and notices say. The inputs of the runs
+// that it began follow the runs.
+func (r *reader) noticed(base item, notices []session.Notice, added []session.Item, after *session.State) {
+	refused := map[string]bool{}
+	for _, n := range notices {
+		if d, ok := n.Data.(session.ToolRejected); ok {
+			refused[d.Effect] = true
+		}
+	}
+	for _, n := range append(after.Progress(), notices...) {
+		if d, ok := n.Data.(session.CallSettled); ok && refused[d.Effect] { // the notice says more
+			continue
+		}
+		for _, it := range noticed(n.Session, n.Type, n.Data) {
+			it.Run, it.Seq, it.Time = cmp.Or(it.Run, r.run), base.Seq, base.Time
+			it.line = prefixed("  ", it.line)
+			r.each(&it)
+		}
+		if d, ok := n.Data.(session.RunPlaced); ok && n.Type == session.NoticeRunStarted {
+			r.run = d.Run
+			base.Kind, base.Run = kindInput, d.Run
+			for _, it := range added {
+				if it.Role == session.RoleUser && it.Seq == d.Seq {
+					r.input(base, &it)
+				}
+			}
+		}
+	}
+}
+
+// conversation emits what an event added to the transcript, except for the inputs
+// of the runs that it began.
+func (r *reader) conversation(base item, notices []session.Notice, added []session.Item, body any, after *session.State) {
+	for i := range added {
+		switch it := &added[i]; {
+		case it.Role == session.RoleUser && it.Code != "":
+			base.Kind, base.Turn, base.Code, base.Detail, base.Text = kindRepair, r.turn, it.Code, it.Detail.String(), prompt.RepairText(it.Detail.String())
+			r.each(&base)
+		case it.Role == session.RoleUser:
+			if begins(notices, it.Seq) {
+				continue
+			}
+			base.Kind = kindSteer
+			r.input(base, it)
+		case it.Role == session.RoleAssistant:
+			r.answer(base, body, after)
+		case it.Role == session.RoleTool:
+			r.result(base, it)
+		}
+	}
+}
+
+// begins reports whether a run began whose input is at a sequence.
+func begins(notices []session.Notice, seq uint64) bool {
+	return slices.ContainsFunc(notices, func(n session.Notice) bool {
+		d, ok := n.Data.(session.RunPlaced)
+		return ok && n.Type == session.NoticeRunStarted && d.Seq == seq
+	})
+}
+
+// input emits a user's text.
+func (r *reader) input(base item, it *session.Item) {
+	base.Seq, base.Text = it.Seq, r.text(r.inputs[it.Seq])
+	delete(r.inputs, it.Seq)
+	r.each(&base)
+}
+
+// answer emits a turn's text and its calls.
+func (r *reader) answer(base item, body any, after *session.State) {
+	var b session.ToolCallsObserved
+	switch body := body.(type) {
+	case *session.ToolCallsObserved:
+		b = *body
+	case *session.GenerationSettled:
+		b = session.ToolCallsObserved{Effect: body.Effect, Text: body.Text, FinishReason: body.FinishReason}
+	}
+	r.turn, _, _ = strings.Cut(b.Effect, "a") // of an attempt: r1t2a3
+	clear(r.given)
+	base.Turn = r.turn
+	reply := base
+	reply.Text, reply.line = r.text(b.Text), fmt.Sprintf("turn %s%s: %s", b.Effect, r.took(base, b.Effect), brieflyOf(b.Text))
+	if b.FinishReason != session.FinishStop {
+		reply.FinishReason = b.FinishReason
+	}
+	if reply.Text != "" || len(b.Calls) == 0 || reply.FinishReason != "" {
+		reply.Kind = kindText
+	}
+	r.each(&reply)
+	for i := range b.Calls {
+		call := base
+		call.Kind, call.Call, call.Tool, call.Arguments = kindCall, r.callAt(i), b.Calls[i].ToolName, b.Calls[i].Arguments
+		if ref := b.Calls[i].ArgumentsBlob; ref != nil {
+			call.Arguments = r.text(&session.Content{Blob: ref, MediaType: "application/json", Size: b.Calls[i].Size})
+		}
+		r.tools[call.Call] = call.Tool
+		if group := groupOf(i, base.Seq, after); group != "" {
+			call.line = fmt.Sprintf("  %s  %s %s", group, call.Tool, shorten(b.Calls[i].Arguments))
+		}
+		r.each(&call)
+	}
+}
+
+func (r *reader) callAt(i int) string { return fmt.Sprintf("%sc%d", r.turn, i) }
+
+// groupOf returns the group of a call in the plan of the turn at a sequence, "" if
+// the call was refused.
+func groupOf(call int, seq uint64, after *session.State) string {
+	t := after.Turn
+	if t == nil || t.Batch == nil || t.Batch.Seq != seq {
+		return "" // all calls were refused, and the next turn is open
+	}
+	for g, calls := range t.Batch.Plan.Groups {
+		if slices.Contains(calls, call) {
+			return fmt.Sprintf("group %d of %d", g+1, len(t.Batch.Plan.Groups))
+		}
+	}
+	return ""
+}
+
+// result emits the result of a call.
+func (r *reader) result(base item, it *session.Item) {
+	base.Kind, base.Seq, base.Turn, base.Call = kindResult, it.Seq, r.turn, r.callAt(it.Call)
+	base.Tool = r.tools[base.Call]
+	if edit, ok := r.given[it.Edit].(*session.ApprovalDecided); ok {
+		base.Arguments = edit.Arguments
+	}
+	given := r.resultIn(it.Seq, base.Call)
+	switch {
+	case it.Code == session.CodeAlreadyLoaded: // nothing failed
+		base.Status, base.Text = string(session.CallSucceeded), it.Detail.String()
+	case it.Code != "":
+		base.Status, base.Code, base.Detail = statusGiven(it.Code), it.Code, it.Detail.String()
+	case given == nil:
+		base.Text = fmt.Sprintf("[event %d has no result of this call]", it.Seq)
+	default:
+		base.Status, base.Text = given.Status, r.text(given.Output)
+		if given.Error != nil {
+			base.Code, base.Detail = given.Error.Code, given.Error.Detail
+		}
+	}
+	r.each(&base)
+}
+
+// resultIn returns the result of a call in the event at a sequence, nil if it has
+// none. The event of a sync doesn't name the one call that waited for it.
+func (r *reader) resultIn(seq uint64, call string) *session.ToolCallSettled {
+	switch b := r.given[seq].(type) {
+	case *session.ToolCallSettled:
+		return b
+	case *session.ToolBatchSettled:
+		for i := range b.Results {
+			if name, _, _ := strings.Cut(b.Results[i].Effect, "a"); name == call { // of an attempt: r1t2c0a2
+				return &b.Results[i]
+			}
+		}
+	case *session.WorkspaceSnapshotReady:
+		return &session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output}
+	case *session.WorkspaceSyncUnchanged:
+		return &session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output}
+	}
+	return nil
+}
+
+// statusGiven returns the status of a result that the session itself made: that of
+// a call which started, or "refused".
+func statusGiven(code string) string {
+	switch code {
+	case session.CodeCancelled:
+		return string(session.CallCancelled)
+	case session.CodeOutcomeUnknown:
+		return string(session.CallUnknown)
+	case session.CodeDeadlineExceeded, session.CodeBadSettlement:
+		return string(session.CallFailed)
+	}
+	return "refused"
+}

@@ -1,7 +1,7 @@
 package cli
 
-// The printed text of a viewer: that of one run, turn by turn; a turn that
-// starts again starts on a new line.
+// The printed text of models, turn by turn; a turn that starts again starts on a
+// new line.
 
 import (
 	"fmt"
@@ -30,7 +30,6 @@ func TestLiveTextIsPrintedOnce(t *testing.T) {
 		{"nothing", nil, "", ""},
 		{"nothing was shown", nil, "hello", "hello\n"},
 		{"as it came", []client.Shown{text(2, 1, "hel"), text(2, 1, "lo"), is(client.ShownDone, 2, 1)}, "hello", "hello\n"},
-		{"of other runs", []client.Shown{text(1, 1, "other"), is(client.ShownDone, 1, 1), text(2, 1, "hello"), is(client.ShownDone, 2, 1), text(3, 1, "other")}, "hello", "hello\n"},
 		{"begun again", []client.Shown{text(2, 1, "hel"), is(client.ShownAgain, 2, 1), text(2, 1, "he"), text(2, 1, "llo"), is(client.ShownDone, 2, 1)}, "hello", "hel\n(started again)\nhello\n"},
 		{"another attempt", []client.Shown{text(2, 1, "hel\n"), is(client.ShownFailed, 2, 1), is(client.ShownAgain, 2, 1), text(2, 1, "hello"), is(client.ShownDone, 2, 1)}, "hello", "hel\n(started again)\nhello\n"},
 		{"two turns", []client.Shown{text(2, 1, "I look."), is(client.ShownDone, 2, 1), text(2, 2, "There.\n"), is(client.ShownDone, 2, 2)}, "There.\n", "I look.\nThere.\n"},
@@ -41,12 +40,12 @@ func TestLiveTextIsPrintedOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
-			l := &live{to: newDisplay(streams{out: &out, err: io.Discard}), run: 2}
+			l := newDisplay(streams{out: &out, err: io.Discard})
 			for _, s := range c.shown {
-				l.show(s)
+				l.shown(s)
 			}
 			l.end(c.answer)
-			l.show(text(2, 3, "late"))
+			l.shown(text(2, 3, "late"))
 			if got := out.String(); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -103,19 +102,18 @@ func TestTextIsShownAsItArrives(t *testing.T) {
 func TestLinesOfCallsWaitForTheText(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	shown := newDisplay(streams{out: &out, err: io.Discard})
-	l := &live{to: shown}
+	l := newDisplay(streams{out: &out, err: io.Discard})
 	line := func(text string) func() { return func() { fmt.Fprintln(&out, text) } }
 	l.aside(true, line("<before>"))
-	l.show(client.Shown{Kind: client.ShownText, Run: 1, Turn: 1, Text: "I "})
+	l.shown(client.Shown{Kind: client.ShownText, Run: 1, Turn: 1, Text: "I "})
 	l.aside(true, line("<call>"))
 	l.aside(false, line("<other>"))
-	l.show(client.Shown{Kind: client.ShownText, Run: 1, Turn: 1, Text: "look."})
-	l.show(client.Shown{Kind: client.ShownDone, Run: 1, Turn: 1})
+	l.shown(client.Shown{Kind: client.ShownText, Run: 1, Turn: 1, Text: "look."})
+	l.shown(client.Shown{Kind: client.ShownDone, Run: 1, Turn: 1})
 	l.aside(true, line("<after>"))
-	l.show(client.Shown{Kind: client.ShownText, Run: 1, Turn: 2, Text: "Do"})
+	l.shown(client.Shown{Kind: client.ShownText, Run: 1, Turn: 2, Text: "Do"})
 	l.aside(true, line("<late>"))
-	l.stop()
+	l.end("")
 	if got, want := out.String(), "<before>\nI \n<other>\nlook.\n<call>\n<after>\nDo\n<late>\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

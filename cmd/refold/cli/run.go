@@ -107,7 +107,6 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	}
 	defer follower.Close()
 	shown := newDisplay(s)
-	words := &live{to: shown}
 	f := &following{out: shown, sid: r.Session, seq: seq}
 	watched := newWatcher(shown, c.View, c.Clock(ctx), lookSoon)
 	watched.hears = true
@@ -115,7 +114,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	stop := watched.begin(ctx)
 	end, err := follower.End(ctx, seq, r.Submission, client.Watch{
 		Run: func(run uint32) {
-			words.run, f.run = run, run
+			f.run = run
 			if r.Submission != "" || r.WhenBusy == session.BusySteer {
 				f.waiting(ctx, c) // the run may have begun before, and requested approvals then
 			}
@@ -125,28 +124,27 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 			f.note(n.Type, n.At, n.Body())
 		},
 		Shown: func(s client.Shown) {
-			if s.Kind == client.ShownText && s.Run == f.run {
+			if s.Kind == client.ShownText {
 				f.tally.turns = max(f.tally.turns, s.Turn)
 				watched.speaks(r.Session)
 			}
-			words.show(s)
+			shown.shown(s)
 		},
 	})
 	stop()
 	shown.show("")
-	switch {
-	case err != nil && ctx.Err() != nil:
-		words.stop()
-		return &statusError{statusFailed, r.goesOn(f.run)}
-	case err != nil:
-		words.stop()
+	if err != nil {
+		shown.end("")
+		if ctx.Err() != nil {
+			return &statusError{statusFailed, r.goesOn(f.run)}
+		}
 		return withAdvice(err, r.Session)
 	}
 	answer, err := c.Text(ctx, end.Output)
 	if err != nil {
 		fmt.Fprintln(shown, "the answer is a blob that can't be read:", err)
 	}
-	words.end(answer)
+	shown.end(answer)
 	if end.FinishReason != "" {
 		fmt.Fprintln(shown, answerEnded(end.FinishReason))
 	}

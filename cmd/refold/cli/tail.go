@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -45,15 +46,12 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		watched.add(t.Session)
 	}
 	defer watched.begin(ctx)()
-	words := &live{to: shown}
 	if t.Session != "" && !t.JSON {
-		v, err := view(ctx, c, t.Session, words)
+		stop, err := t.view(ctx, c, shown)
 		if err != nil {
 			return err
 		}
-		defer v.close()
-		defer words.stop()
-		v.show(ctx, 0, func(err error) { fmt.Fprintln(shown, "models' text is not shown:", err) })
+		defer stop()
 	}
 	for n, err := range c.Notices(ctx, t.Session, from) {
 		switch {
@@ -66,9 +64,37 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 			watched.note(n)
 		}
 		watched.heard(n.Session)
-		words.aside(isOfCall(n), func() { t.print(s, n) })
+		shown.aside(isOfCall(n), func() { t.print(s, n) })
 	}
 	return nil
+}
+
+// view prints the text of the session's models until stop is called.
+func (t tailCommand) view(ctx context.Context, c *client.Client, shown *display) (stop func(), err error) {
+	viewer, err := c.Viewer(ctx, t.Session)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var viewing sync.WaitGroup
+	viewing.Go(func() {
+		for s, err := range viewer.Shown(ctx, 0) {
+			switch {
+			case errors.Is(err, context.Canceled):
+			case err != nil:
+				shown.end("")
+				fmt.Fprintln(shown, "models' text is not shown:", err)
+			default:
+				shown.shown(s)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		viewing.Wait()
+		viewer.Close()
+		shown.end("")
+	}, nil
 }
 
 // isOfCall reports whether a notice is about calls of a turn.

@@ -38,11 +38,10 @@ func newReader(text func(*session.Content) string, each func(*item)) *reader {
 // it, and after is the state after it.
 func (r *reader) read(e session.Event, notices []session.Notice, after *session.State) {
 	base := item{Run: r.run, Seq: e.Seq, Time: e.Time}
+	env, _ := session.ReadEnvelope(e.Payload) // without data, it is rejected
+	data, _ := codec.ToJSON(env.Data)
 	var names mentions
-	env, err := session.ReadEnvelope(e.Payload)
-	if err == nil { // else it is rejected
-		names.read(env.Data)
-	}
+	_ = json.Unmarshal(data, &names) // other values have no names
 	for _, n := range notices {
 		if d, ok := n.Data.(session.EventRejected); ok {
 			base.Kind, base.Detail, base.Code, base.Status = kindRejected, d.Detail, string(d.Code), d.Type
@@ -57,25 +56,18 @@ func (r *reader) read(e session.Event, notices []session.Notice, after *session.
 		return
 	}
 	body, _ := prompt.Body(e) // nil: the conversation has nothing of it
-	r.event(base, &env, names, body, after)
+	r.event(base, &env, names, body, string(data), after)
 	r.conversation(base, notices, added, body, after)
 	r.noticed(base, notices, added, after)
 	r.length = len(after.Items)
 	r.open = r.opened(e, after)
 }
 
-// mentions are the names in an event's data.
+// mentions are the names in an event's data, even if the rest of it has a fault.
 type mentions struct {
 	Effect string `json:"effect"`
 	Call   string `json:"call"`
 	Batch  string `json:"batch"`
-}
-
-// read reads the names, even if the rest of the data has a fault.
-func (m *mentions) read(data codec.Raw) {
-	if text, err := codec.ToJSON(data); err == nil {
-		_ = json.Unmarshal(text, m) // other values have no names
-	}
 }
 
 // about returns an event's type, with the names in its data.
@@ -135,7 +127,7 @@ func (r *reader) tell(base item, format string, args ...any) {
 }
 
 // event emits the line of an event, and keeps what later items need of it.
-func (r *reader) event(base item, env *session.Envelope, names mentions, body any, after *session.State) {
+func (r *reader) event(base item, env *session.Envelope, names mentions, body any, data string, after *session.State) {
 	switch b := body.(type) {
 	case *session.RunRequested:
 		r.inputs[base.Seq] = &b.Input
@@ -150,15 +142,15 @@ func (r *reader) event(base item, env *session.Envelope, names mentions, body an
 		r.given[base.Seq] = b
 		r.decided(base, env, b)
 	default:
-		r.settled(base, env, names, body, after)
+		r.settled(base, env.Type, names, body, data, after)
 	}
 }
 
 // settled emits the line of a settlement, or of an operator's event. Turns with an
 // answer and results of calls have lines of their own.
-func (r *reader) settled(base item, env *session.Envelope, names mentions, body any, after *session.State) {
+func (r *reader) settled(base item, typ string, names mentions, body any, data string, after *session.State) {
 	r.given[base.Seq] = body
-	switch env.Type {
+	switch typ {
 	case session.TypeToolCallSettled:
 		return
 	case session.TypeToolCallsObserved, session.TypeGenerationSettled:
@@ -172,11 +164,7 @@ func (r *reader) settled(base item, env *session.Envelope, names mentions, body 
 			return
 		}
 	}
-	text, err := codec.ToJSON(env.Data)
-	if err != nil {
-		text = nil
-	}
-	r.tell(base, "%s %s", env.Type, shorten(string(text)))
+	r.tell(base, "%s %s", typ, shorten(data))
 }
 
 // failed emits a turn that has no answer.

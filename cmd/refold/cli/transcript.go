@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -31,9 +30,8 @@ conversation is not part of it: refold prompt prints that. The format openai has
 placeholder for each missing result, since the API requires one for every call.`
 }
 
-// transcriptFormat prints a conversation, item by item.
+// transcriptFormat prints a conversation, item by item, and then what ends it.
 type transcriptFormat interface {
-	begin()
 	entry(*item)
 	end()
 }
@@ -56,10 +54,7 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 		if it.Kind == "" || t.Number != 0 && it.Run != t.Number {
 			return
 		}
-		if !printed {
-			printed = true
-			out.begin()
-		}
+		printed = true
 		out.entry(it)
 	})
 	runs, err := uint32(0), client.ErrNoSession
@@ -81,8 +76,6 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 		return err
 	case !printed && t.Number != 0:
 		return fmt.Errorf("session %s has no run %d that has begun; it has %d requested runs", t.Session, t.Number, runs)
-	case !printed:
-		out.begin()
 	}
 	out.end()
 	return nil
@@ -120,21 +113,26 @@ func (o objects) end()          {}
 // results of tools are in fences, so that no text looks like the next entry.
 type markdown struct {
 	screen  settings.Screen
-	session string
+	session string // of the head that is not printed yet
 }
 
-func (m *markdown) begin() { m.head("# Session " + m.session) }
+func (m *markdown) end() { m.begin() }
 
-func (m *markdown) end() {}
+func (m *markdown) begin() {
+	if m.session != "" {
+		m.head("# Session " + m.session)
+		m.session = ""
+	}
+}
 
 func (m *markdown) entry(e *item) {
-	at := time.UnixMilli(e.Time).UTC().Format("2006-01-02 15:04:05Z")
+	m.begin()
 	tool := fmt.Sprintf("`%s` %s", e.Tool, e.Call)
 	because := strings.Trim(e.Code+": "+e.Detail, ": ")
 	switch e.Kind {
 	case kindRun:
 		fmt.Fprintln(m.screen)
-		m.head(fmt.Sprintf("## Run %d: %s, %s", e.Run, e.Model, at))
+		m.head(fmt.Sprintf("## Run %d: %s, %s", e.Run, e.Model, moment(e.Time)))
 	case kindInput:
 		m.quoted("User", e.Text)
 	case kindSteer:

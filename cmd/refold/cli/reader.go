@@ -22,16 +22,20 @@ type reader struct {
 	each func(*item)
 
 	run    uint32
-	length int                         // of the transcript before the event
-	inputs map[uint64]*session.Content // that no turn has taken yet, by event
-	turn   string                      // of the latest calls
-	given  map[uint64]any              // the events with results of those calls, and with changed arguments
-	tools  map[string]string           // of all calls
-	open   map[string]int64            // effects and calls that were open before the event, and since when: Unix ms
+	length int                                  // of the transcript before the event
+	inputs map[uint64]*session.Content          // that no turn has taken yet, by event
+	turn   string                               // of the latest calls
+	given  map[uint64][]session.ToolCallSettled // results of those calls, by event
+	edits  map[uint64]string                    // changed arguments of those calls, by event
+	tools  map[string]string                    // of all calls
+	open   map[string]int64                     // effects and calls that were open before the event, and since when: Unix ms
 }
 
 func newReader(text func(*session.Content) string, each func(*item)) *reader {
-	return &reader{text: text, each: each, inputs: map[uint64]*session.Content{}, given: map[uint64]any{}, tools: map[string]string{}}
+	return &reader{
+		text: text, each: each, inputs: map[uint64]*session.Content{}, tools: map[string]string{},
+		given: map[uint64][]session.ToolCallSettled{}, edits: map[uint64]string{},
+	}
 }
 
 // read emits the items of one event. notices are those that the fold returned for
@@ -52,13 +56,13 @@ func (r *reader) read(e session.Event, notices []session.Notice, after *session.
 	}
 	added := after.Items[r.length:]
 	if !r.counts(e, env.Type, names, len(notices)+len(added) > 0, after) {
-		r.tell(base, "%s again: no effect", r.about(e, env.Type, names))
+		r.tell(base, r.about(e, env.Type, names)+" again: no effect")
 		return
 	}
 	body, _ := prompt.Body(e) // nil: the conversation has nothing of it
-	r.event(base, &env, names, body, string(data), after)
+	r.event(base, &env, names, body, data, after)
 	r.conversation(base, notices, added, body, after)
-	r.noticed(base, notices, added, after)
+	r.noticed(base, notices, after)
 	r.length = len(after.Items)
 	r.open = r.opened(e, after)
 }
@@ -121,57 +125,60 @@ func (r *reader) counts(e session.Event, typ string, names mentions, shows bool,
 }
 
 // tell emits a line that is no part of the conversation.
-func (r *reader) tell(base item, format string, args ...any) {
-	base.line = fmt.Sprintf(format, args...)
+func (r *reader) tell(base item, line string) {
+	base.line = line
 	r.each(&base)
 }
 
 // event emits the line of an event, and keeps what later items need of it.
-func (r *reader) event(base item, env *session.Envelope, names mentions, body any, data string, after *session.State) {
+func (r *reader) event(base item, env *session.Envelope, names mentions, body any, data []byte, after *session.State) {
+	line := env.Type + " " + shorten(string(data))
 	switch b := body.(type) {
 	case *session.RunRequested:
-		r.inputs[base.Seq] = &b.Input
-		r.tell(base, "run requested: %s", brieflyOf(&b.Input))
+		r.inputs[base.Seq], line = &b.Input, "run requested: "+brieflyOf(&b.Input)
 	case *session.SteerRequested:
-		r.inputs[base.Seq] = &b.Input
-		r.tell(base, "steered: %s", brieflyOf(&b.Input))
+		r.inputs[base.Seq], line = &b.Input, "steered: "+brieflyOf(&b.Input)
 	case *session.RunEdited:
-		r.inputs[base.Seq] = &b.Input
-		r.tell(base, "run %d edited: %s", b.Run, brieflyOf(&b.Input))
+		r.inputs[base.Seq], line = &b.Input, fmt.Sprintf("run %d edited: %s", b.Run, brieflyOf(&b.Input))
+	case *session.ToolCallSettled:
+		r.given[base.Seq] = []session.ToolCallSettled{*b}
+	case *session.ToolBatchSettled:
+		r.given[base.Seq] = b.Results
+	case *session.WorkspaceSnapshotReady:
+		r.given[base.Seq] = synced(b.Output)
+	case *session.WorkspaceSyncUnchanged:
+		r.given[base.Seq] = synced(b.Output)
 	case *session.ApprovalDecided:
-		r.given[base.Seq] = b
 		r.decided(base, env, b)
-	default:
-		r.settled(base, env.Type, names, body, data, after)
-	}
-}
-
-// settled emits the line of a settlement, or of an operator's event. Turns with an
-// answer and results of calls have lines of their own.
-func (r *reader) settled(base item, typ string, names mentions, body any, data string, after *session.State) {
-	r.given[base.Seq] = body
-	switch typ {
-	case session.TypeToolCallSettled:
 		return
-	case session.TypeToolCallsObserved, session.TypeGenerationSettled:
+	}
+	switch t := after.Turn; env.Type {
+	case session.TypeToolCallSettled: // the line is that of its progress
+		return
+	case session.TypeToolCallsObserved, session.TypeGenerationSettled: // an answer has a line of its own
 		if !slices.Contains(after.Items[r.length:], session.Item{Role: session.RoleAssistant, Seq: base.Seq}) {
 			r.failed(base, "turn "+names.Effect+r.took(base, names.Effect), body)
 		}
 		return
 	case session.TypeStepPrepared:
-		if t := after.Turn; t != nil && t.Step != nil && t.Step.Code != "" {
-			r.tell(base, "step %s%s does not count: %s: %s", names.Effect, r.took(base, names.Effect), t.Step.Code, t.Step.Detail)
-			return
+		if t != nil && t.Step != nil && t.Step.Code != "" {
+			line = fmt.Sprintf("step %s%s does not count: %s: %s", names.Effect, r.took(base, names.Effect), t.Step.Code, t.Step.Detail)
 		}
 	}
-	r.tell(base, "%s %s", typ, shorten(data))
+	r.tell(base, line)
+}
+
+// synced returns the result of a call that waited for a sync, whose event doesn't
+// name the call.
+func synced(output *session.Content) []session.ToolCallSettled {
+	return []session.ToolCallSettled{{Status: string(session.CallSucceeded), Output: output}}
 }
 
 // failed emits a turn that has no answer.
 func (r *reader) failed(base item, turn string, body any) {
 	b, ok := body.(*session.GenerationSettled)
 	if !ok || b.Error == nil { // it has no text, or can't be used: then the run's end shows why
-		r.tell(base, "%s: without an answer", turn)
+		r.tell(base, turn+": without an answer")
 		return
 	}
 	base.Kind, base.Turn, base.Code, base.Detail = kindFailed, b.Effect, b.Error.Code, b.Error.Detail
@@ -184,10 +191,10 @@ func (r *reader) failed(base item, turn string, body any) {
 
 // decided emits what a person decided over a call.
 func (r *reader) decided(base item, env *session.Envelope, b *session.ApprovalDecided) {
+	r.edits[base.Seq] = b.Arguments
 	base.Kind, base.Call, base.Tool, base.Status = kindDecided, b.Call, r.tools[b.Call], b.Decision
 	base.Detail, base.Arguments, base.By = b.Reason, b.Arguments, env.By
-	base.line = "  " + strings.TrimSpace(decisions[b.Decision]+" "+strings.TrimSpace(base.Tool+" "+b.Call)) +
-		prefixed(" with ", shorten(b.Arguments)) + prefixed(": ", shorten(b.Reason))
+	base.line = "  " + decisions[b.Decision] + prefixed(" ", base.Tool) + " " + b.Call + prefixed(" with ", shorten(b.Arguments)) + prefixed(": ", shorten(b.Reason))
 	r.each(&base)
 }
 
@@ -196,16 +203,10 @@ var decisions = map[string]string{session.DecisionApprove: "approved", session.D
 
 // noticed emits what an event's progress and notices say. The inputs of the runs
 // that it began follow the runs.
-func (r *reader) noticed(base item, notices []session.Notice, added []session.Item, after *session.State) {
-	refused := map[string]bool{}
-	for _, n := range notices {
-		if d, ok := n.Data.(session.ToolRejected); ok {
-			refused[d.Effect] = true
-		}
-	}
+func (r *reader) noticed(base item, notices []session.Notice, after *session.State) {
 	for _, n := range append(after.Progress(), notices...) {
-		if d, ok := n.Data.(session.CallSettled); ok && refused[d.Effect] { // the notice says more
-			continue
+		if d, ok := n.Data.(session.CallSettled); ok && tells(notices, func(n session.ToolRejected) bool { return n.Effect == d.Effect }) {
+			continue // the notice says more
 		}
 		for _, it := range noticed(n.Session, n.Type, n.Data) {
 			it.Run, it.Seq, it.Time = cmp.Or(it.Run, r.run), base.Seq, base.Time
@@ -213,15 +214,18 @@ func (r *reader) noticed(base item, notices []session.Notice, added []session.It
 			r.each(&it)
 		}
 		if d, ok := n.Data.(session.RunPlaced); ok && n.Type == session.NoticeRunStarted {
-			r.run = d.Run
-			base.Kind, base.Run = kindInput, d.Run
-			for _, it := range added {
-				if it.Role == session.RoleUser && it.Seq == d.Seq {
-					r.input(base, &it)
-				}
-			}
+			base.Run, r.run = d.Run, d.Run
+			r.input(base, kindInput, d.Seq)
 		}
 	}
+}
+
+// tells reports whether a notice is a T for which is returns true.
+func tells[T any](notices []session.Notice, is func(T) bool) bool {
+	return slices.ContainsFunc(notices, func(n session.Notice) bool {
+		d, ok := n.Data.(T)
+		return ok && is(d)
+	})
 }
 
 // conversation emits what an event added to the transcript, except for the inputs
@@ -230,14 +234,12 @@ func (r *reader) conversation(base item, notices []session.Notice, added []sessi
 	for i := range added {
 		switch it := &added[i]; {
 		case it.Role == session.RoleUser && it.Code != "":
-			base.Kind, base.Turn, base.Code, base.Detail, base.Text = kindRepair, r.turn, it.Code, it.Detail.String(), prompt.RepairText(it.Detail.String())
-			r.each(&base)
-		case it.Role == session.RoleUser:
-			if begins(notices, it.Seq) {
-				continue
-			}
-			base.Kind = kindSteer
-			r.input(base, it)
+			repair := base
+			repair.Kind, repair.Turn, repair.Code, repair.Detail = kindRepair, r.turn, it.Code, it.Detail.String()
+			repair.Text = prompt.RepairText(repair.Detail)
+			r.each(&repair)
+		case it.Role == session.RoleUser && !tells(notices, func(n session.RunPlaced) bool { return n.Seq == it.Seq }):
+			r.input(base, kindSteer, it.Seq)
 		case it.Role == session.RoleAssistant:
 			r.answer(base, body, after)
 		case it.Role == session.RoleTool:
@@ -246,18 +248,10 @@ func (r *reader) conversation(base item, notices []session.Notice, added []sessi
 	}
 }
 
-// begins reports whether a run began whose input is at a sequence.
-func begins(notices []session.Notice, seq uint64) bool {
-	return slices.ContainsFunc(notices, func(n session.Notice) bool {
-		d, ok := n.Data.(session.RunPlaced)
-		return ok && n.Type == session.NoticeRunStarted && d.Seq == seq
-	})
-}
-
-// input emits a user's text.
-func (r *reader) input(base item, it *session.Item) {
-	base.Seq, base.Text = it.Seq, r.text(r.inputs[it.Seq])
-	delete(r.inputs, it.Seq)
+// input emits the user's text in the event at a sequence.
+func (r *reader) input(base item, kind string, seq uint64) {
+	base.Kind, base.Seq, base.Text = kind, seq, r.text(r.inputs[seq])
+	delete(r.inputs, seq)
 	r.each(&base)
 }
 
@@ -272,6 +266,7 @@ func (r *reader) answer(base item, body any, after *session.State) {
 	}
 	r.turn, _, _ = strings.Cut(b.Effect, "a") // of an attempt: r1t2a3
 	clear(r.given)
+	clear(r.edits)
 	base.Turn = r.turn
 	reply := base
 	reply.Text, reply.line = r.text(b.Text), fmt.Sprintf("turn %s%s: %s", b.Effect, r.took(base, b.Effect), brieflyOf(b.Text))
@@ -317,44 +312,26 @@ func groupOf(call int, seq uint64, after *session.State) string {
 func (r *reader) result(base item, it *session.Item) {
 	base.Kind, base.Seq, base.Turn, base.Call = kindResult, it.Seq, r.turn, r.callAt(it.Call)
 	base.Tool = r.tools[base.Call]
-	if edit, ok := r.given[it.Edit].(*session.ApprovalDecided); ok {
-		base.Arguments = edit.Arguments
-	}
-	given := r.resultIn(it.Seq, base.Call)
+	base.Arguments = r.edits[it.Edit]
+	given := slices.IndexFunc(r.given[it.Seq], func(of session.ToolCallSettled) bool {
+		call, _, _ := strings.Cut(of.Effect, "a") // of an attempt: r1t2c0a2
+		return call == base.Call || call == ""
+	})
 	switch {
 	case it.Code == session.CodeAlreadyLoaded: // nothing failed
 		base.Status, base.Text = string(session.CallSucceeded), it.Detail.String()
 	case it.Code != "":
 		base.Status, base.Code, base.Detail = statusGiven(it.Code), it.Code, it.Detail.String()
-	case given == nil:
+	case given < 0:
 		base.Text = fmt.Sprintf("[event %d has no result of this call]", it.Seq)
 	default:
-		base.Status, base.Text = given.Status, r.text(given.Output)
-		if given.Error != nil {
-			base.Code, base.Detail = given.Error.Code, given.Error.Detail
+		of := &r.given[it.Seq][given]
+		base.Status, base.Text = of.Status, r.text(of.Output)
+		if of.Error != nil {
+			base.Code, base.Detail = of.Error.Code, of.Error.Detail
 		}
 	}
 	r.each(&base)
-}
-
-// resultIn returns the result of a call in the event at a sequence, nil if it has
-// none. The event of a sync doesn't name the one call that waited for it.
-func (r *reader) resultIn(seq uint64, call string) *session.ToolCallSettled {
-	switch b := r.given[seq].(type) {
-	case *session.ToolCallSettled:
-		return b
-	case *session.ToolBatchSettled:
-		for i := range b.Results {
-			if name, _, _ := strings.Cut(b.Results[i].Effect, "a"); name == call { // of an attempt: r1t2c0a2
-				return &b.Results[i]
-			}
-		}
-	case *session.WorkspaceSnapshotReady:
-		return &session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output}
-	case *session.WorkspaceSyncUnchanged:
-		return &session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output}
-	}
-	return nil
 }
 
 // statusGiven returns the status of a result that the session itself made: that of

@@ -255,11 +255,19 @@ func (f *following) note(kind string, at int64, body any) {
 	if !ours {
 		return
 	}
-	f.tally.note(kind, at, body)
 	switch body.(type) {
+	case session.RunPlaced:
+		if kind == session.NoticeRunStarted {
+			f.tally.began = at
+		}
 	case session.RunFinished: // it is printed with the answer
+		f.tally.end = at
 		return
+	case session.TurnSettled:
+		f.tally.at(effect)
 	case session.CallSettled:
+		f.tally.calls++
+		f.tally.at(effect)
 		if slices.Contains(f.refused, effect) {
 			return
 		}

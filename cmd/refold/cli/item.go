@@ -51,6 +51,12 @@ type item struct {
 	todo string // what the reader can do
 }
 
+// oneLine returns the item's line. What a model, a tool or a stranger wrote in it
+// can't begin another one; the writer escapes other terminal controls.
+func (it *item) oneLine() string { return lineBreaks.Replace(it.line) }
+
+var lineBreaks = strings.NewReplacer("\n", " ", "\t", " ")
+
 // lined returns an item with a line and nothing else.
 func lined(format string, args ...any) item { return item{line: fmt.Sprintf(format, args...)} }
 
@@ -72,7 +78,7 @@ func noticed(sid, typ string, body any) []item {
 	case session.CallSettled:
 		return []item{called(d)}
 	case session.ToolRejected:
-		return []item{lined("%s", refused(d))}
+		return []item{{line: refused(d)}}
 	case session.CallsPlanned:
 		return []item{lined("%s group %d of %d, for a host loop: %s", d.Batch, d.Group+1, len(d.Groups), cmp.Or(strings.Join(d.Calls, " "), "none yet"))}
 	case session.ApprovalRequested:
@@ -88,9 +94,9 @@ func noticed(sid, typ string, body any) []item {
 		if d.FinishReason == "" {
 			return []item{end}
 		}
-		return []item{end, lined("%s", answerEnded(d.FinishReason))}
+		return []item{end, {line: answerEnded(d.FinishReason)}}
 	case spaces.WorkspaceStaged, spaces.WorkspaceApplied, spaces.WorkspaceFailed, spaces.WorkspaceGone, spaces.WorkspaceDisplaced:
-		return []item{lined("%s", aboutSpace(d))}
+		return []item{{line: aboutSpace(d)}}
 	}
 	return nil
 }
@@ -98,7 +104,7 @@ func noticed(sid, typ string, body any) []item {
 // turned says how an answer ended after which the run goes on.
 func turned(d session.TurnSettled) (all []item) {
 	if d.FinishReason != "" && d.FinishReason != session.FinishStop && d.Calls == 0 {
-		all = append(all, lined("%s", answerEnded(d.FinishReason)))
+		all = append(all, item{line: answerEnded(d.FinishReason)})
 	}
 	if d.Invalid != "" {
 		all = append(all, lined("the answer does not have the required form: %s; the model is asked to repair it", d.Invalid))
@@ -151,7 +157,7 @@ func (l *lines) entry(it *item) {
 		return
 	}
 	l.began = cmp.Or(l.began, it.Time)
-	fmt.Fprintf(l.out, "%8.3fs  %s\n", float64(it.Time-l.began)/1000, lineBreaks.Replace(it.line))
+	fmt.Fprintf(l.out, "%8.3fs  %s\n", float64(it.Time-l.began)/1000, it.oneLine())
 }
 
 // lineMax is the number of a text's characters that one line shows.
@@ -165,9 +171,6 @@ func shorten(text string) string {
 	}
 	return text
 }
-
-// lineBreaks keeps text on its line; the writer escapes other terminal controls.
-var lineBreaks = strings.NewReplacer("\n", " ", "\t", " ")
 
 // brieflyOf returns content on one line, without the text of blobs.
 func brieflyOf(c *session.Content) string { return shorten(textOf(c, inBrackets)) }

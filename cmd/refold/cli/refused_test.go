@@ -19,6 +19,7 @@ func TestRefusedCallSaysWhatToDo(t *testing.T) {
 		code, detail, want string
 	}{
 		{"tool_unknown", "no ls", "refused ls r1t2c0: tool_unknown: no ls"},
+		{"tool_unknown", "no\nls", "refused ls r1t2c0: tool_unknown: no ls"}, // on one line
 		{"tool_unbound", "", "refused ls r1t2c0: tool_unbound"},
 		{"tool_changed", "its schema", "refused ls r1t2c0: tool_changed: its schema" + again},
 		{"tool_gone", "", "refused ls r1t2c0: tool_gone" + again},

@@ -281,7 +281,7 @@ func (f *following) note(kind string, at int64, body any) {
 	}
 	for _, it := range noticed(f.sid, kind, body) {
 		if it.line != "" {
-			fmt.Fprintln(f.out, it.line+prefixed("\n  ", it.todo))
+			fmt.Fprintln(f.out, it.oneLine()+prefixed("\n  ", it.todo))
 		}
 	}
 }

@@ -134,7 +134,7 @@ func about(n client.Notice) string {
 	case session.NoticeRunQueued, session.NoticeRunStarted, session.NoticeRunFinished: // their data has more
 	default:
 		for _, it := range noticed(n.Session, n.Type, n.Body()) {
-			text = append(text, it.line+prefixed(": ", it.todo))
+			text = append(text, it.oneLine()+prefixed(": ", it.todo))
 		}
 	}
 	return cmp.Or(strings.Join(text, "; "), string(n.Data))

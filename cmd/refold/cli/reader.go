@@ -67,11 +67,13 @@ func (r *reader) read(e session.Event, notices []session.Notice, after *session.
 	r.open = r.opened(e, after)
 }
 
-// mentions are the names in an event's data, even if the rest of it has a fault.
+// mentions are the names in the data of an event or a notice, even if the rest of it
+// has a fault.
 type mentions struct {
 	Effect string `json:"effect"`
 	Call   string `json:"call"`
 	Batch  string `json:"batch"`
+	Run    uint32 `json:"run"`
 }
 
 // about returns an event's type, with the names in its data.

@@ -37,8 +37,8 @@ func TestRefusedCallSaysWhatToDo(t *testing.T) {
 		bustest.OK(t, err)
 		n := client.Notice{Type: session.NoticeToolRejected, Data: data}
 		var out strings.Builder
-		(&following{out: &out, run: 1}).note(n.Type, n.At, n.Body())
-		(&following{out: &out, run: 2}).note(n.Type, n.At, n.Body()) // of another run: nothing
+		(&following{out: &out, run: 1}).note(n)
+		(&following{out: &out, run: 2}).note(n) // of another run: nothing
 		if got, want := out.String(), c.want+"\n"; got != want {
 			t.Errorf("run: got %q, want %q", got, want)
 		}

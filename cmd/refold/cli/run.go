@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -107,7 +108,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	}
 	defer follower.Close()
 	shown := newDisplay(s)
-	f := &following{out: shown, sid: r.Session, seq: seq}
+	f := &following{out: shown, sid: r.Session}
 	watched := newWatcher(shown, c.View, c.Clock(ctx), lookSoon)
 	watched.hears = true
 	watched.add(r.Session)
@@ -121,7 +122,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		},
 		Notice: func(n client.Notice) {
 			watched.heard(r.Session)
-			f.note(n.Type, n.At, n.Body())
+			f.note(n)
 		},
 		Shown: func(s client.Shown) {
 			if s.Kind == client.ShownText {
@@ -221,47 +222,27 @@ type following struct {
 	out     io.Writer
 	sid     string
 	run     uint32
-	seq     uint64   // of the request
 	asked   []string // calls whose approval was printed
 	refused []string // calls that were printed as refused
 	tally   tallied
 }
 
-// ours reports whether a notice is about the run, by its content. It returns the
-// call or turn that the content names.
-func (f *following) ours(body any) (effect string, ours bool) {
-	switch d := body.(type) {
-	case session.RunPlaced:
-		return "", d.Seq == f.seq
-	case session.RunFinished:
-		return "", d.Run == f.run
-	case session.BudgetExceeded:
-		return "", d.Run == f.run
-	case session.TurnSettled:
-		effect = d.Effect
-	case session.CallSettled:
-		effect = d.Effect
-	case session.ToolRejected:
-		effect = d.Effect
-	case session.ApprovalRequested:
-		effect = d.Call
-	}
-	return effect, isEffectOf(effect, f.run)
-}
-
-// note prints a notice that is about the run, by its type, time and content.
-func (f *following) note(kind string, at int64, body any) {
-	effect, ours := f.ours(body)
-	if !ours {
+// note prints a notice that names the run, or a turn or call of it.
+func (f *following) note(n client.Notice) {
+	var names mentions
+	_ = json.Unmarshal(n.Data, &names) // other content has no names
+	effect := cmp.Or(names.Effect, names.Call)
+	if !isEffectOf(effect, f.run) && (names.Run == 0 || names.Run != f.run) {
 		return
 	}
+	body := n.Body()
 	switch body.(type) {
 	case session.RunPlaced:
-		if kind == session.NoticeRunStarted {
-			f.tally.began = at
+		if n.Type == session.NoticeRunStarted {
+			f.tally.began = n.At
 		}
 	case session.RunFinished: // it is printed with the answer
-		f.tally.end = at
+		f.tally.end = n.At
 		return
 	case session.TurnSettled:
 		f.tally.at(effect)
@@ -279,7 +260,7 @@ func (f *following) note(kind string, at int64, body any) {
 		}
 		f.asked = append(f.asked, effect)
 	}
-	for _, it := range noticed(f.sid, kind, body) {
+	for _, it := range noticed(f.sid, n.Type, body) {
 		if it.line != "" {
 			fmt.Fprintln(f.out, it.oneLine()+prefixed("\n  ", it.todo))
 		}
@@ -293,8 +274,9 @@ func (f *following) waiting(ctx context.Context, c *client.Client) {
 		return
 	}
 	for _, a := range waiting {
-		f.note(session.NoticeApprovalRequested, 0, session.ApprovalRequested{
-			Call: a.Call, ToolID: a.ToolID, ToolName: a.ToolName, Arguments: a.Arguments, Deadline: a.Deadline,
-		})
+		data, err := json.Marshal(session.ApprovalRequested{Call: a.Call, ToolID: a.ToolID, ToolName: a.ToolName, Arguments: a.Arguments, Deadline: a.Deadline})
+		if err == nil {
+			f.note(client.Notice{Type: session.NoticeApprovalRequested, Data: data})
+		}
 	}
 }

@@ -97,15 +97,13 @@ func TestFollowingTellsOfAnswers(t *testing.T) {
 	f := &following{out: &out, run: 1}
 	for _, effect := range []string{"r1t1", "r2t1"} { // the second one is another run's
 		data := `{"effect":"` + effect + `","text":"[]","invalid":"is of type object","usage":{}}`
-		n := client.Notice{Type: session.ProgressTurnSettled, Data: json.RawMessage(data)}
-		f.note(n.Type, n.At, n.Body())
+		f.note(client.Notice{Type: session.ProgressTurnSettled, Data: json.RawMessage(data)})
 	}
 	for _, data := range []string{
 		`{"effect":"r1t2","text":"Half","finish_reason":"length","usage":{}}`, `{"effect":"r1t3","text":"All","finish_reason":"stop","usage":{}}`,
 		`{"effect":"r1t4","calls":1,"finish_reason":"length","usage":{}}`, // its result says so
 	} {
-		n := client.Notice{Type: session.ProgressTurnSettled, Data: json.RawMessage(data)}
-		f.note(n.Type, n.At, n.Body())
+		f.note(client.Notice{Type: session.ProgressTurnSettled, Data: json.RawMessage(data)})
 	}
 	const want = "the answer does not have the required form: is of type object; the model is asked to repair it\nthe output limit cut the answer off (length)\n"
 	if got := out.String(); got != want {

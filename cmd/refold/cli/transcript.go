@@ -105,7 +105,6 @@ func printedText(ctx context.Context, c *client.Client, content *session.Content
 // objects prints a JSON object an entry.
 type objects struct{ out io.Writer }
 
-func (o objects) begin()        {}
 func (o objects) entry(e *item) { printJSON(o.out, e) }
 func (o objects) end()          {}
 

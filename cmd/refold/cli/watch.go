@@ -332,7 +332,7 @@ func (w *watcher) openIn(v *session.View, before []call) (open []call) {
 func (w *watcher) status(s *watched, v *session.View, within bool) string {
 	var parts []string
 	for _, c := range s.open {
-		if took := w.now().Sub(c.seen); took >= slowToolFrom && !(c.isTurn && within) {
+		if took := w.now().Sub(c.seen); took >= slowToolFrom && (!c.isTurn || !within) {
 			parts = append(parts, c.name+" "+seconds(took))
 		}
 	}

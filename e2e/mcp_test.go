@@ -115,7 +115,7 @@ func TestMCPToolChangesUnderWay(t *testing.T) {
 	told := play("It is another tool now.")
 
 	for _, part := range []string{
-		"refused: notes_find: tool_changed: server notes has changed find since it was imported (schema)",
+		"refused notes_find r2t1c0: tool_changed: server notes has changed find since it was imported (schema)",
 		"what to do: the tool differs from the imported one: review it",
 	} {
 		if !strings.Contains(told, part) {

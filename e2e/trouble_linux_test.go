@@ -296,7 +296,7 @@ func TestSlowTool(t *testing.T) {
 		t.Errorf("in a pipe: %q and %q", out, errOut)
 	}
 	out, _ = tty.ends(0)
-	if strings.Contains(out, "running: ") || !strings.Contains(out, "look 2s"+clearStatus+"look 3s"+clearStatus) || !regexp.MustCompile(`\x1b\[Klook succeeded .*\nseen\nrun 1: 2 turns, 1 call, .*\n$`).MatchString(out) {
+	if strings.Contains(out, "running: ") || !strings.Contains(out, "look 2s"+clearStatus+"look 3s"+clearStatus) || !regexp.MustCompile(`\x1b\[Ksucceeded look .*\nseen\nrun 1: 2 turns, 1 call, .*\n$`).MatchString(out) {
 		t.Errorf("on a terminal: %q", out)
 	}
 }

@@ -124,8 +124,9 @@ var bodies = map[string]func() any{
 	session.TypeWorkspaceSyncUnchanged: func() any { return new(session.WorkspaceSyncUnchanged) },
 }
 
-// decode returns an event's body. An error is a fault, which is permanent.
-func decode(e session.Event) (any, error) {
+// Body returns the body of an event, as a pointer, if models are shown events of its
+// type. An error is a fault, which is permanent.
+func Body(e session.Event) (any, error) {
 	env, err := session.ReadEnvelope(e.Payload)
 	if err != nil {
 		return nil, unreadable(e.Seq, "can't be decoded: "+err.Error())

@@ -317,7 +317,7 @@ func (r *Reader) fetch(ctx context.Context, sid string, seqs []uint64, all map[u
 
 // decoded returns the entry of an event, and caches it if it is whole.
 func (r *Reader) decoded(ctx context.Context, sid string, e session.Event, left int64) (*entry, error) {
-	body, err := decode(e)
+	body, err := Body(e)
 	if err != nil {
 		return nil, err
 	}

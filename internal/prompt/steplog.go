@@ -111,5 +111,5 @@ func (l *stepLog) body(ctx context.Context, seq uint64) (any, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
-	return decode(events[0])
+	return Body(events[0])
 }

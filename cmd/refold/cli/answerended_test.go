@@ -22,8 +22,8 @@ func TestTranscriptSaysHowAnswersEnded(t *testing.T) {
 	} {
 		var out strings.Builder
 		m := markdown{screen: settings.ScreenOf(&out)}
-		m.entry(&entry{Kind: kindText, Text: "Half", FinishReason: reason})
-		m.entry(&entry{Kind: kindEnd, Run: 2, Status: "completed", FinishReason: reason})
+		m.entry(&item{Kind: kindText, Text: "Half", FinishReason: reason})
+		m.entry(&item{Kind: kindEnd, Run: 2, Status: "completed", FinishReason: reason})
 		if got := out.String(); !strings.Contains(got, "> Half\n\n*"+want+".*\n") || !strings.Contains(got, "*Run 2 completed: "+want+".*\n") {
 			t.Errorf("%s: got %q, want %q twice", reason, got, want)
 		}

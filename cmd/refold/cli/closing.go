@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 )
 
@@ -15,23 +14,6 @@ type tallied struct {
 	turns      uint32
 	calls      int
 	began, end int64 // by the session's clock, Unix ms; 0: no notice received
-}
-
-// note counts a notice of the run, by its type, time and content.
-func (t *tallied) note(kind string, at int64, content any) {
-	switch d := content.(type) {
-	case session.RunPlaced:
-		if kind == session.NoticeRunStarted {
-			t.began = at
-		}
-	case session.TurnSettled:
-		t.at(d.Effect)
-	case session.CallSettled:
-		t.calls++
-		t.at(d.Effect)
-	case session.RunFinished:
-		t.end = at
-	}
 }
 
 // at notes the turn of an effect.

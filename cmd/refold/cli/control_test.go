@@ -64,7 +64,7 @@ func TestApprovalsAreDecided(t *testing.T) {
 	w.waits("s1", 1)
 	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved,
 		`{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"},{"tool_name":"send","arguments":"{\"to\":\"bob\"}"},{"tool_name":"send","arguments":"{\"to\":\"\u202eeve\"}"}]}`)
-	run.err.shows(t, `waits for approval until [0-9-]+ [0-9:]+Z: send {"to":"ann"}\n  refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n`)
+	run.err.shows(t, `waits for approval until [0-9-]+ [0-9:]+Z: send r1t1c0 \(mail\.send\) {"to":"ann"}\n  refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n`)
 	run.err.shows(t, `refold approve s1 r1t1c2 `)
 	w.reaches("s1", "calls wait", func(v session.View) bool { return v.WaitsFor == "approval" })
 	one := `session s1  run 1  call r1t1c0  send \(mail\.send\)  until .*\n  arguments {\n    "to": "ann"\n  }\n  hash ([0-9a-f]{64})\n(?:  would not run now: unserved: no running bridge serves tool/mail: start one, .*\n)?`
@@ -86,7 +86,7 @@ func TestApprovalsAreDecided(t *testing.T) {
 	w.prints(0, `(?s)"to": "bob".*  will run with {\n    "to": "robert"\n  }\napproved\n`, "approve", "s1", "r1t1c1", "--args", `{"to":"robert"}`, "--yes")
 	w.prints(0, `(?s)"to": "\\u202eeve".*\ndenied\n`, "deny", "s1", "r1t1c2", "--reason", "she has left")
 	w.prints(statusFailed, `waiting: no call\n`, "approve", "s1", "r1t1c0", "--yes")
-	w.prints(0, `  waits for approval  send r1t1c0\n(?s:.*)  approved send r1t1c1 with {"to":"robert"}\n.*  denied send r1t1c2: she has left\n`, "replay", "s1", "--events")
+	w.prints(0, `  waits for approval until .*: send r1t1c0 \(mail\.send\) .*\n(?s:.*)  approved send r1t1c1 with {"to":"robert"}\n.*  denied send r1t1c2: she has left\n`, "replay", "s1", "--events")
 	w.does(0, "cancel", "s1")
 	w.end(run, statusFailed)
 }
@@ -172,7 +172,7 @@ func TestRunReattaches(t *testing.T) {
 	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved, `{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"}]}`)
 	w.reaches("s1", "a call waits", func(v session.View) bool { return v.WaitsFor == "approval" })
 	again := w.begin("", args...)
-	again.err.shows(t, `waits for approval until .*: send {"to":"ann"}\n  refold approve s1 r1t1c0`)
+	again.err.shows(t, `waits for approval until .*: send r1t1c0 \(mail\.send\) {"to":"ann"}\n  refold approve s1 r1t1c0`)
 	w.does(0, "deny", "s1", "r1t1c0")
 	w.reaches("s1", "the next turn", turnOf("r1t2"))
 	bustest.OK(t, w.bus.PublishLive("s1", []byte(`{"effect":"r1t2","start":"A","n":0,"text":"hel"}`)))
@@ -194,7 +194,7 @@ func TestTailSaysWhatToDo(t *testing.T) {
 	w.does(0, "run", "s1", "hi", "--no-follow", "--config", `{"provider":"p","model":"m","budget":{"tokens":1000}}`)
 	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved,
 		`{"effect":"r1t1","usage":{"input_tokens":2000},"calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"},{"tool_name":"show"}]}`)
-	tail.out.shows(t, `ApprovalRequested r1t1c0 send \(mail\.send\) {"to":"ann"} until .*Z: refold approve s1 r1t1c0\n`)
+	tail.out.shows(t, `ApprovalRequested waits for approval until .*Z: send r1t1c0 \(mail\.send\) {"to":"ann"}: refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n`)
 	w.reaches("s1", "the call waits", func(v session.View) bool { return v.WaitsFor == "approval" })
 	w.does(0, "deny", "s1", "r1t1c0")
 	tail.out.shows(t, `CallsPlanned r1t1 group 2 of 2, for a host loop: r1t1c1\n`)

@@ -166,11 +166,11 @@ type eventPrinter struct {
 func printEvents(ctx context.Context, out io.Writer, c *client.Client, sid string) *eventPrinter {
 	ctx, stop := context.WithCancel(ctx)
 	t := &eventPrinter{stop: stop, printed: make(chan uint64, 1), ended: make(chan error, 1)}
-	go func() { t.ended <- t.follow(ctx, newTimelinePrinter(out), c, sid) }()
+	go func() { t.ended <- t.follow(ctx, newReader(brieflyOf, (&lines{out: out}).entry), c, sid) }()
 	return t
 }
 
-func (t *eventPrinter) follow(ctx context.Context, printer *timelinePrinter, c *client.Client, sid string) error {
+func (t *eventPrinter) follow(ctx context.Context, r *reader, c *client.Client, sid string) error {
 	fold := c.Folder(sid)
 	for e, err := range c.Events(ctx, sid, 1) {
 		if err != nil {
@@ -180,7 +180,7 @@ func (t *eventPrinter) follow(ctx context.Context, printer *timelinePrinter, c *
 		if err != nil {
 			return err
 		}
-		printer.tell(e, notices, state)
+		r.read(e, notices, state)
 		select {
 		case <-t.printed:
 		default:

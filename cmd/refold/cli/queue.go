@@ -78,7 +78,7 @@ func (q queueCommand) print(ctx context.Context, s streams, c *client.Client, v 
 		if input, err := c.Input(ctx, r.Seq); err != nil {
 			return err
 		} else if input != nil {
-			text = (&timelinePrinter{}).words(input)
+			text = brieflyOf(input)
 		}
 		table.texts(fmt.Sprint(r.Number), orDash(r.Submission), r.Provider+"/"+r.Model, text)
 	}

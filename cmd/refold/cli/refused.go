@@ -4,10 +4,10 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// refused describes a call that was not run, with the reason. If the executor
-// refused it, it adds what to do, since no model can repair that.
+// refused says that a call was not run, with the reason. If the executor refused
+// it, it adds what to do, since no model can repair that.
 func refused(d session.ToolRejected) string {
-	text := d.ToolName + ": " + d.Code
+	text := "refused " + d.ToolName + " " + d.Effect + ": " + d.Code
 	if d.Detail != "" {
 		text += ": " + d.Detail
 	}

@@ -16,20 +16,21 @@ func TestRefusedCallSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	const again = "; what to do: the tool differs from the imported one: review it (refold bridge doctor), import it again (refold tools import), and start its bridge again"
 	for _, c := range []struct {
-		code, detail, run, tail string
+		code, detail, want string
 	}{
-		{"tool_unknown", "no ls", "refused: ls: tool_unknown: no ls\n", `{"effect":"r1t2c0","tool_name":"ls","code":"tool_unknown","detail":"no ls"}`},
-		{"tool_unbound", "", "refused: ls: tool_unbound\n", "r1t2c0 ls: tool_unbound"},
-		{"tool_changed", "its schema", "refused: ls: tool_changed: its schema" + again + "\n", "r1t2c0 ls: tool_changed: its schema" + again},
-		{"tool_gone", "", "refused: ls: tool_gone" + again + "\n", "r1t2c0 ls: tool_gone" + again},
-		{"tool_not_pinned", "", "refused: ls: tool_not_pinned" + again + "\n", "r1t2c0 ls: tool_not_pinned" + again},
+		{"tool_unknown", "no ls", "refused ls r1t2c0: tool_unknown: no ls"},
+		{"tool_unknown", "no\nls", "refused ls r1t2c0: tool_unknown: no ls"}, // on one line
+		{"tool_unbound", "", "refused ls r1t2c0: tool_unbound"},
+		{"tool_changed", "its schema", "refused ls r1t2c0: tool_changed: its schema" + again},
+		{"tool_gone", "", "refused ls r1t2c0: tool_gone" + again},
+		{"tool_not_pinned", "", "refused ls r1t2c0: tool_not_pinned" + again},
 		{
-			"tool_not_served", "no", "refused: ls: tool_not_served: no; what to do: start the program that has the tool, or take it out of the registry (refold tools check)\n",
-			"r1t2c0 ls: tool_not_served: no; what to do: start the program that has the tool, or take it out of the registry (refold tools check)",
+			"tool_not_served", "no",
+			"refused ls r1t2c0: tool_not_served: no; what to do: start the program that has the tool, or take it out of the registry (refold tools check)",
 		},
 		{
-			"service_refused", "", "refused: ls: service_refused; what to do: correct the service's metadata, then import it again (refold tools import services)\n",
-			"r1t2c0 ls: service_refused; what to do: correct the service's metadata, then import it again (refold tools import services)",
+			"service_refused", "",
+			"refused ls r1t2c0: service_refused; what to do: correct the service's metadata, then import it again (refold tools import services)",
 		},
 	} {
 		data, err := json.Marshal(session.ToolRejected{Effect: "r1t2c0", ToolName: "ls", Code: c.code, Detail: c.detail})
@@ -38,11 +39,11 @@ func TestRefusedCallSaysWhatToDo(t *testing.T) {
 		var out strings.Builder
 		(&following{out: &out, run: 1}).note(n)
 		(&following{out: &out, run: 2}).note(n) // of another run: nothing
-		if got := out.String(); got != c.run {
-			t.Errorf("run: got %q, want %q", got, c.run)
+		if got, want := out.String(), c.want+"\n"; got != want {
+			t.Errorf("run: got %q, want %q", got, want)
 		}
-		if got := about(n); got != c.tail {
-			t.Errorf("tail: got %q, want %q", got, c.tail)
+		if got := about(n); got != c.want {
+			t.Errorf("tail: got %q, want %q", got, c.want)
 		}
 	}
 }

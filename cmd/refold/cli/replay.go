@@ -47,7 +47,7 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 	}
 	var each func(session.Event, []session.Notice, *session.State)
 	if r.Events {
-		each = newTimelinePrinter(s.out).tell
+		each = newReader(brieflyOf, (&lines{out: s.out}).entry).read
 	}
 	replayed, err := c.Replay(ctx, r.Session, r.To, each)
 	if err != nil {

@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -108,15 +108,14 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	}
 	defer follower.Close()
 	shown := newDisplay(s)
-	words := &live{to: shown}
-	f := &following{out: shown, sid: r.Session, seq: seq}
+	f := &following{out: shown, sid: r.Session}
 	watched := newWatcher(shown, c.View, c.Clock(ctx), lookSoon)
 	watched.hears = true
 	watched.add(r.Session)
 	stop := watched.begin(ctx)
 	end, err := follower.End(ctx, seq, r.Submission, client.Watch{
 		Run: func(run uint32) {
-			words.run, f.run = run, run
+			f.run = run
 			if r.Submission != "" || r.WhenBusy == session.BusySteer {
 				f.waiting(ctx, c) // the run may have begun before, and requested approvals then
 			}
@@ -126,28 +125,27 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 			f.note(n)
 		},
 		Shown: func(s client.Shown) {
-			if s.Kind == client.ShownText && s.Run == f.run {
+			if s.Kind == client.ShownText {
 				f.tally.turns = max(f.tally.turns, s.Turn)
 				watched.speaks(r.Session)
 			}
-			words.show(s)
+			shown.shown(s)
 		},
 	})
 	stop()
 	shown.show("")
-	switch {
-	case err != nil && ctx.Err() != nil:
-		words.stop()
-		return &statusError{statusFailed, r.goesOn(f.run)}
-	case err != nil:
-		words.stop()
+	if err != nil {
+		shown.end("")
+		if ctx.Err() != nil {
+			return &statusError{statusFailed, r.goesOn(f.run)}
+		}
 		return withAdvice(err, r.Session)
 	}
 	answer, err := c.Text(ctx, end.Output)
 	if err != nil {
 		fmt.Fprintln(shown, "the answer is a blob that can't be read:", err)
 	}
-	words.end(answer)
+	shown.end(answer)
 	if end.FinishReason != "" {
 		fmt.Fprintln(shown, answerEnded(end.FinishReason))
 	}
@@ -224,85 +222,49 @@ type following struct {
 	out     io.Writer
 	sid     string
 	run     uint32
-	seq     uint64   // of the request
 	asked   []string // calls whose approval was printed
 	refused []string // calls that were printed as refused
 	tally   tallied
 }
 
-// ours reports whether an effect belongs to the run.
-func (f *following) ours(effect string) bool {
-	return isEffectOf(effect, f.run)
-}
-
-// note prints a notice that concerns the run.
+// note prints a notice that names the run, or a turn or call of it.
 func (f *following) note(n client.Notice) {
-	switch d := n.Body().(type) {
+	var names mentions
+	_ = json.Unmarshal(n.Data, &names) // other content has no names
+	effect := cmp.Or(names.Effect, names.Call)
+	if !isEffectOf(effect, f.run) && (names.Run == 0 || names.Run != f.run) {
+		return
+	}
+	body := n.Body()
+	switch body.(type) {
 	case session.RunPlaced:
-		if d.Seq != f.seq {
+		if n.Type == session.NoticeRunStarted {
+			f.tally.began = n.At
+		}
+	case session.RunFinished: // it is printed with the answer
+		f.tally.end = n.At
+		return
+	case session.TurnSettled:
+		f.tally.at(effect)
+	case session.CallSettled:
+		f.tally.calls++
+		f.tally.at(effect)
+		if slices.Contains(f.refused, effect) {
 			return
 		}
-		f.tally.note(n.Type, n.At, d)
-		if d.Run == f.run && n.Type == session.NoticeRunQueued {
-			fmt.Fprintln(f.out, "queued: another run is active")
-		}
-		if len(d.Ignored) > 0 {
-			fmt.Fprintf(f.out, "disable: the session has no tool %s: ignored\n", strings.Join(d.Ignored, ", "))
-		}
-	case session.TurnSettled:
-		if f.ours(d.Effect) {
-			f.tally.note(n.Type, n.At, d)
-			if d.FinishReason != "" && d.FinishReason != session.FinishStop && d.Calls == 0 {
-				fmt.Fprintln(f.out, answerEnded(d.FinishReason)) // and the run goes on
-			}
-			if d.Invalid != "" {
-				fmt.Fprintf(f.out, "the answer does not have the required form: %s; the model is asked to repair it\n", d.Invalid)
-			}
-		}
-	case session.RunFinished:
-		if d.Run == f.run {
-			f.tally.note(n.Type, n.At, d)
-		}
-	case session.CallSettled:
-		if f.ours(d.Effect) {
-			f.tally.note(n.Type, n.At, d)
-		}
-		if f.ours(d.Effect) && !slices.Contains(f.refused, d.Effect) {
-			fmt.Fprintln(f.out, called(d))
-		}
 	case session.ToolRejected:
-		if f.ours(d.Effect) {
-			f.refused = append(f.refused, d.Effect)
-			fmt.Fprintln(f.out, "refused:", refused(d))
-		}
+		f.refused = append(f.refused, effect)
 	case session.ApprovalRequested:
-		if f.ours(d.Call) {
-			f.approval(d.Call, d.ToolName, d.Arguments, d.Deadline)
+		if slices.Contains(f.asked, effect) {
+			return
 		}
-	case session.ContextCleared, session.ContextCut:
-		fmt.Fprintln(f.out, "context:", aboutContext(d))
-	case session.BudgetExceeded:
-		if d.Run == f.run {
-			fmt.Fprintln(f.out, "paused:", breach(f.sid, d))
+		f.asked = append(f.asked, effect)
+	}
+	for _, it := range noticed(f.sid, n.Type, body) {
+		if it.line != "" {
+			fmt.Fprintln(f.out, it.oneLine()+prefixed("\n  ", it.todo))
 		}
 	}
-}
-
-// called describes the result of a call on one line.
-func called(d session.CallSettled) string {
-	text := fmt.Sprintf("%s %s", d.ToolName, d.Status)
-	if d.Code != "" {
-		text += ": " + d.Code
-	}
-	if d.DurationMS > 0 {
-		text += fmt.Sprintf(" (%d ms)", d.DurationMS)
-	}
-	if d.Output != "" {
-		text += ": " + shorten(d.Output)
-	} else if d.OutputBytes > 0 {
-		text += fmt.Sprintf(": %d bytes, in a blob", d.OutputBytes)
-	}
-	return text
 }
 
 // waiting prints the calls that wait for a person according to the view.
@@ -312,18 +274,9 @@ func (f *following) waiting(ctx context.Context, c *client.Client) {
 		return
 	}
 	for _, a := range waiting {
-		if f.ours(a.Call) {
-			f.approval(a.Call, a.ToolName, a.Arguments, a.Deadline)
+		data, err := json.Marshal(session.ApprovalRequested{Call: a.Call, ToolID: a.ToolID, ToolName: a.ToolName, Arguments: a.Arguments, Deadline: a.Deadline})
+		if err == nil {
+			f.note(client.Notice{Type: session.NoticeApprovalRequested, Data: data})
 		}
 	}
-}
-
-// approval prints, once, that a call waits for a person.
-func (f *following) approval(call, tool, arguments string, deadline int64) {
-	if slices.Contains(f.asked, call) {
-		return
-	}
-	f.asked = append(f.asked, call)
-	fmt.Fprintf(f.out, "waits for approval until %s: %s %s\n  refold approve %s %s    refold deny %s %s --reason …\n",
-		moment(deadline), tool, shorten(arguments), f.sid, call, f.sid, call)
 }

@@ -1,14 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/client"
 )
 
@@ -45,15 +46,12 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		watched.add(t.Session)
 	}
 	defer watched.begin(ctx)()
-	words := &live{to: shown}
 	if t.Session != "" && !t.JSON {
-		v, err := view(ctx, c, t.Session, words)
+		stop, err := t.view(ctx, c, shown)
 		if err != nil {
 			return err
 		}
-		defer v.close()
-		defer words.stop()
-		v.show(ctx, 0, func(err error) { fmt.Fprintln(shown, "models' text is not shown:", err) })
+		defer stop()
 	}
 	for n, err := range c.Notices(ctx, t.Session, from) {
 		switch {
@@ -66,9 +64,37 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 			watched.note(n)
 		}
 		watched.heard(n.Session)
-		words.aside(isOfCall(n), func() { t.print(s, n) })
+		shown.aside(isOfCall(n), func() { t.print(s, n) })
 	}
 	return nil
+}
+
+// view prints the text of the session's models until stop is called.
+func (t tailCommand) view(ctx context.Context, c *client.Client, shown *display) (stop func(), err error) {
+	viewer, err := c.Viewer(ctx, t.Session)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var viewing sync.WaitGroup
+	viewing.Go(func() {
+		for s, err := range viewer.Shown(ctx, 0) {
+			switch {
+			case errors.Is(err, context.Canceled):
+			case err != nil:
+				shown.end("")
+				fmt.Fprintln(shown, "models' text is not shown:", err)
+			default:
+				shown.shown(s)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		viewing.Wait()
+		viewer.Close()
+		shown.end("")
+	}, nil
 }
 
 // isOfCall reports whether a notice is about calls of a turn.
@@ -100,45 +126,16 @@ func (t tailCommand) print(s streams, n client.Notice) {
 	fmt.Fprintf(s.out, "%s  %s  %d  %s %s\n", at, n.Session, n.N, n.Type, about(n))
 }
 
-// about describes a notice, with what to do if it needs an action.
+// about describes a notice, with what to do if it needs an action. Others are
+// printed as they are.
 func about(n client.Notice) string {
-	switch d := n.Body().(type) {
-	case session.ApprovalRequested:
-		arguments := d.Arguments
-		if d.ArgumentsSeq != 0 {
-			arguments = fmt.Sprintf("(arguments at %d)", d.ArgumentsSeq)
+	var text []string
+	switch n.Type {
+	case session.NoticeRunQueued, session.NoticeRunStarted, session.NoticeRunFinished: // their data has more
+	default:
+		for _, it := range noticed(n.Session, n.Type, n.Body()) {
+			text = append(text, it.oneLine()+prefixed(": ", it.todo))
 		}
-		return fmt.Sprintf("%s %s (%s) %s until %s: refold approve %s %s", d.Call, d.ToolName, d.ToolID, shorten(arguments), moment(d.Deadline), n.Session, d.Call)
-	case session.BudgetExceeded:
-		return fmt.Sprintf("run %d is paused: %s", d.Run, breach(n.Session, d))
-	case session.ContextCleared, session.ContextCut:
-		return aboutContext(d)
-	case session.ToolRejected:
-		if session.IsRefusedCode(d.Code) {
-			return d.Effect + " " + refused(d)
-		}
-	case spaces.WorkspaceStaged, spaces.WorkspaceApplied, spaces.WorkspaceFailed, spaces.WorkspaceGone, spaces.WorkspaceDisplaced:
-		return aboutSpace(d)
-	case session.CallsPlanned:
-		return fmt.Sprintf("%s group %d of %d, for a host loop: %s", d.Batch, d.Group+1, len(d.Groups), strings.Join(d.Calls, " "))
 	}
-	return string(n.Data)
-}
-
-// aboutContext describes how the window of a transcript became smaller.
-func aboutContext(body any) string {
-	text := "run %d: %d %s the model is not shown any more; the next turn has about %d tokens, before %d"
-	switch d := body.(type) {
-	case session.ContextCleared:
-		return fmt.Sprintf(text, d.Run, d.Results, "results of earlier calls", d.Tokens, d.TokensBefore)
-	case session.ContextCut:
-		return fmt.Sprintf(text, d.Run, d.Items, "earlier messages", d.Tokens, d.TokensBefore)
-	}
-	return ""
-}
-
-// breach describes the exceeded budget and how to resume the run.
-func breach(sid string, d session.BudgetExceeded) string {
-	return fmt.Sprintf("%d of %d %s are used, and the next turn's input takes about %d; to continue: refold resume %s --budget '{\"%s\":…}'",
-		d.Used, d.Limit, d.Budget, d.Estimate, sid, d.Budget)
+	return cmp.Or(strings.Join(text, "; "), string(n.Data))
 }

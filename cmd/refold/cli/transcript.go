@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/media"
 )
 
 // transcriptCommand prints a conversation.
@@ -28,10 +30,9 @@ conversation is not part of it: refold prompt prints that. The format openai has
 placeholder for each missing result, since the API requires one for every call.`
 }
 
-// transcriptFormat prints a conversation, entry by entry.
+// transcriptFormat prints a conversation, item by item, and then what ends it.
 type transcriptFormat interface {
-	begin()
-	entry(*entry)
+	entry(*item)
 	end()
 }
 
@@ -49,55 +50,88 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 		out = &chat{out: s.out}
 	}
 	printed := false
-	each := func(e *entry) {
-		if t.Number != 0 && e.Run != t.Number {
+	r := newReader(func(content *session.Content) string { return printedText(ctx, c, content) }, func(it *item) {
+		if it.Kind == "" || t.Number != 0 && it.Run != t.Number {
 			return
 		}
-		if !printed {
-			printed = true
-			out.begin()
+		printed = true
+		out.entry(it)
+	})
+	runs, err := uint32(0), client.ErrNoSession
+	fold := c.Folder(t.Session)
+	for e, failed := range c.Read(ctx, t.Session, 0, 0) {
+		var notices []session.Notice
+		var state *session.State
+		if err = failed; err == nil {
+			notices, state, err = fold(ctx, e)
 		}
-		out.entry(e)
+		if err != nil {
+			return err
+		}
+		r.read(e, notices, state)
+		runs = state.Runs
 	}
-	runs, err := newConversation(c, each).read(ctx, t.Session)
 	switch {
 	case err != nil:
 		return err
 	case !printed && t.Number != 0:
 		return fmt.Errorf("session %s has no run %d that has begun; it has %d requested runs", t.Session, t.Number, runs)
-	case !printed:
-		out.begin()
 	}
 	out.end()
 	return nil
 }
 
+// blobMax is the size of the largest blob that is printed.
+const blobMax = 1 << 20
+
+// printedText returns the text of content, with brackets for parts that are not
+// printed.
+func printedText(ctx context.Context, c *client.Client, content *session.Content) string {
+	return textOf(content, func(blob *session.Content, what string) string {
+		if blob.Size > blobMax {
+			return fmt.Sprintf("[%s: more than the %d bytes that are printed]", what, blobMax)
+		}
+		text, err := c.Text(ctx, blob)
+		if err != nil {
+			return fmt.Sprintf("[%s: %v]", what, err)
+		}
+		if kind := media.Type([]byte(text)); kind != "" && !media.IsText([]byte(text)) {
+			return fmt.Sprintf("[%s: by its bytes it is %s]", what, kind)
+		}
+		return text
+	})
+}
+
 // objects prints a JSON object an entry.
 type objects struct{ out io.Writer }
 
-func (o objects) begin()         {}
-func (o objects) entry(e *entry) { printJSON(o.out, e) }
-func (o objects) end()           {}
+func (o objects) entry(e *item) { printJSON(o.out, e) }
+func (o objects) end()          {}
 
 // markdown prints a conversation for people. Texts are quoted, and arguments and
 // results of tools are in fences, so that no text looks like the next entry.
 type markdown struct {
 	screen  settings.Screen
-	session string
+	session string // of the head that is not printed yet
 }
 
-func (m *markdown) begin() { m.head("# Session " + m.session) }
+func (m *markdown) end() { m.begin() }
 
-func (m *markdown) end() {}
+func (m *markdown) begin() {
+	if m.session != "" {
+		m.head("# Session " + m.session)
+		m.session = ""
+	}
+}
 
-func (m *markdown) entry(e *entry) {
-	at := time.UnixMilli(e.Time).UTC().Format("2006-01-02 15:04:05Z")
+func (m *markdown) entry(e *item) {
+	m.begin()
 	tool := fmt.Sprintf("`%s` %s", e.Tool, e.Call)
 	because := strings.Trim(e.Code+": "+e.Detail, ": ")
 	switch e.Kind {
 	case kindRun:
 		fmt.Fprintln(m.screen)
-		m.head(fmt.Sprintf("## Run %d: %s, %s", e.Run, e.Model, at))
+		m.head(fmt.Sprintf("## Run %d: %s, %s", e.Run, e.Model, moment(e.Time)))
 	case kindInput:
 		m.quoted("User", e.Text)
 	case kindSteer:
@@ -123,8 +157,7 @@ func (m *markdown) entry(e *entry) {
 	case kindAsked:
 		m.line("%s waits for approval.", tool)
 	case kindDecided:
-		verb := map[string]string{"approve": "approved", "deny": "denied"}[e.Status]
-		m.line("%s was %s%s%s.", tool, verb, prefixed(" by ", e.By), prefixed(": ", e.Detail))
+		m.line("%s was %s%s%s.", tool, decisions[e.Status], prefixed(" by ", e.By), prefixed(": ", e.Detail))
 	case kindFailed:
 		m.line("Turn %s failed: %s", e.Turn, because)
 	case kindRejected:

@@ -1,20 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
 // chat prints a messages array of OpenAI's chat API: a message a line.
 type chat struct {
-	out     io.Writer
-	n       int
-	turn    *chatMessage // collects the calls of a turn
-	turnIs  string       // its name
-	pending []string     // calls without a result so far
+	out    io.Writer
+	n      int
+	turnIs string        // the latest turn's name
+	turn   []chatMessage // that turn, which is not printed yet, and the results of its calls
 }
 
 // chatMessage is a message of the API.
@@ -38,43 +37,51 @@ type chatCall struct {
 // noResult replaces a missing result: the API refuses calls without a result.
 const noResult = "(no result)"
 
-func (c *chat) begin() { fmt.Fprint(c.out, "[") }
-
 func (c *chat) end() {
-	c.settle()
+	c.flush()
+	if c.n == 0 {
+		fmt.Fprint(c.out, "[")
+	}
 	fmt.Fprint(c.out, "\n]\n")
 }
 
-func (c *chat) entry(e *entry) {
+func (c *chat) entry(e *item) {
 	switch e.Kind {
 	case kindInput, kindSteer, kindRepair:
-		c.settle()
+		c.flush()
 		c.print(&chatMessage{Role: "user", Content: e.Text})
 	case kindText, kindCall:
-		if c.turn == nil || c.turnIs != e.Turn {
-			c.settle()
-			c.turn, c.turnIs = &chatMessage{Role: "assistant"}, e.Turn
+		if c.turnIs != e.Turn {
+			c.flush()
+			c.turnIs, c.turn = e.Turn, []chatMessage{{Role: "assistant"}}
 		}
 		if e.Kind == kindText {
-			c.turn.Content = e.Text
+			c.turn[0].Content = e.Text
 			return
 		}
 		call := chatCall{ID: e.Call, Type: "function"}
-		call.Function.Name, call.Function.Arguments = e.Tool, e.Arguments
-		if e.Arguments == "" {
-			call.Function.Arguments = "{}"
-		}
-		c.turn.ToolCalls = append(c.turn.ToolCalls, call)
-		c.pending = append(c.pending, e.Call)
+		call.Function.Name, call.Function.Arguments = e.Tool, cmp.Or(e.Arguments, "{}")
+		c.turn[0].ToolCalls = append(c.turn[0].ToolCalls, call)
+		c.turn = append(c.turn, chatMessage{Role: "tool", ToolCallID: e.Call, Content: noResult})
 	case kindResult:
-		c.flush()
-		c.pending = slices.DeleteFunc(c.pending, func(call string) bool { return call == e.Call })
-		c.print(&chatMessage{Role: "tool", ToolCallID: e.Call, Content: resultText(e)})
+		for i := range c.turn {
+			if c.turn[i].ToolCallID == e.Call {
+				c.turn[i].Content = resultText(e)
+			}
+		}
 	}
 }
 
+// flush prints the turn and its results.
+func (c *chat) flush() {
+	for i := range c.turn {
+		c.print(&c.turn[i])
+	}
+	c.turn, c.turnIs = nil, ""
+}
+
 // resultText returns a result as a model is shown it.
-func resultText(e *entry) string {
+func resultText(e *item) string {
 	text := e.Text
 	if e.Code != "" {
 		text = strings.TrimRight(fmt.Sprintf("error: %s\n%s", strings.Trim(e.Code+": "+e.Detail, ": "), e.Text), "\n")
@@ -88,28 +95,11 @@ func resultText(e *entry) string {
 	return text
 }
 
-// flush prints the collected turn.
-func (c *chat) flush() {
-	if c.turn != nil {
-		c.print(c.turn)
-		c.turn = nil
-	}
-}
-
-// settle prints the collected turn, and replacements for missing results.
-func (c *chat) settle() {
-	c.flush()
-	for _, call := range c.pending {
-		c.print(&chatMessage{Role: "tool", ToolCallID: call, Content: noResult})
-	}
-	c.pending = nil
-}
-
 func (c *chat) print(m *chatMessage) {
 	text, _ := json.Marshal(m) // it has only strings
-	comma := ","
+	before := ","
 	if c.n++; c.n == 1 {
-		comma = ""
+		before = "["
 	}
-	fmt.Fprintf(c.out, "%s\n%s", comma, text)
+	fmt.Fprintf(c.out, "%s\n%s", before, text)
 }

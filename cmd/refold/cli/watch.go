@@ -31,7 +31,8 @@ const (
 
 // watcher prints why the followed sessions wait: unserved targets, failing
 // providers, lost bridges, long calls. Such a run publishes nothing itself. Each
-// problem is reported once, and its end once.
+// problem is reported once, and its end once: a look compares the problems in a view
+// with those that were reported.
 type watcher struct {
 	out   io.Writer
 	view  func(ctx context.Context, sid string) (session.View, error)
@@ -46,26 +47,31 @@ type watcher struct {
 	failed   int  // consecutive failed looks
 }
 
-// watched is what was reported about a session.
+// watched is a session that is followed.
 type watched struct {
-	unserved    []string
-	quarantined uint64 // the event of the quarantine that is printed; 0: none
-	troubles    []session.Trouble
-	over        map[string]int64 // targets whose trouble with that beginning has ended
-	calls       map[string]*call // open calls, by effect
-	model       *call            // the open turn; nil: none
+	told []problem        // those that were reported and have not ended
+	over map[string]int64 // targets whose trouble with that beginning has ended
+	open []call           // what bridges carry out
 
 	view *session.View // the last one; nil: none
 	next time.Time     // when it is requested again
 	wait time.Duration // between the last one and the next
 }
 
-// call is an open effect.
+// problem is a reason why a session waits, or takes long.
+type problem struct {
+	of    string        // what it is about: a target, a call
+	is    string        // if it changes, the problem is reported again
+	begin string        // the line that reports it
+	end   func() string // returns the line that reports its end; nil: none does
+}
+
+// call is an open call, or a turn of the model.
 type call struct {
-	effect   string
-	name     string
-	seen     time.Time // first seen, or the last time its model sent text
-	reported bool
+	effect string
+	name   string // of the tool, or of the model's target
+	isTurn bool
+	seen   time.Time // first seen, or the last time its model sent text
 }
 
 func newWatcher(out io.Writer, view func(context.Context, string) (session.View, error), clock func() time.Time, each time.Duration) *watcher {
@@ -77,7 +83,7 @@ func (w *watcher) add(sid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, known := w.sessions[sid]; !known && len(w.sessions) < watchedMax {
-		w.sessions[sid] = &watched{over: make(map[string]int64), calls: make(map[string]*call)}
+		w.sessions[sid] = &watched{over: make(map[string]int64)}
 	}
 }
 
@@ -193,47 +199,73 @@ func (w *watcher) tell(sid string, v *session.View) {
 	if !followed {
 		return
 	}
-	if v.Quarantined != nil && s.quarantined != v.Quarantined.Seq {
-		s.quarantined = v.Quarantined.Seq
-		fmt.Fprintf(w.out, "quarantined: %s stopped at event %d: %s; see `refold release %s`\n", sid, v.Quarantined.Seq, v.Quarantined.Reason, sid)
-	}
-	for _, target := range v.Unserved {
-		if !slices.Contains(s.unserved, target) {
-			fmt.Fprintf(w.out, "unserved: %s waits for %s (%s): %s\n", sid, target, strings.Join(waitingFor(v, target), " "), howToServeTarget(target))
+	s.open = w.openIn(v, s.open)
+	before := s.told
+	s.told = w.problems(sid, s, v)
+	for _, p := range s.told {
+		if at := problemOf(before, p.of); at < 0 || before[at].is != p.is {
+			fmt.Fprintln(w.out, p.begin)
 		}
 	}
-	for _, target := range s.unserved {
-		if !slices.Contains(v.Unserved, target) {
-			fmt.Fprintf(w.out, "no longer unserved: %s of %s\n", target, sid)
+	for _, p := range before {
+		if p.end != nil && problemOf(s.told, p.of) < 0 && !slices.Contains(v.Unserved, p.of) {
+			fmt.Fprintln(w.out, p.end())
 		}
 	}
-	s.unserved = v.Unserved
-	w.tellTroubles(sid, s, v)
-	w.tellCalls(sid, s, v)
+	if shown, ok := w.out.(*display); ok {
+		shown.show(w.status(s, v, shown.isWithin()))
+	}
 }
 
-// tellTroubles prints each trouble once, and its end once.
-func (w *watcher) tellTroubles(sid string, s *watched, v *session.View) {
-	troubles := slices.DeleteFunc(slices.Clone(v.Troubles), func(t session.Trouble) bool {
+func problemOf(all []problem, of string) int {
+	return slices.IndexFunc(all, func(p problem) bool { return p.of == of })
+}
+
+// problems returns what a session waits for, according to a view. A terminal shows
+// how long calls and turns take in its status line; else each is a problem, once.
+func (w *watcher) problems(sid string, s *watched, v *session.View) (all []problem) {
+	if q := v.Quarantined; q != nil {
+		all = append(all, problem{
+			of: "quarantine", is: fmt.Sprint(q.Seq),
+			begin: fmt.Sprintf("quarantined: %s stopped at event %d: %s; see `refold release %s`", sid, q.Seq, q.Reason, sid),
+		})
+	}
+	for _, target := range v.Unserved {
+		all = append(all, problem{
+			of:    "unserved " + target, // beside the troubles of its bridges
+			begin: fmt.Sprintf("unserved: %s waits for %s (%s): %s", sid, target, strings.Join(waitingFor(v, target), " "), howToServeTarget(target)),
+			end:   func() string { return fmt.Sprintf("no longer unserved: %s of %s", target, sid) },
+		})
+	}
+	for _, t := range s.troubles(v) {
+		all = append(all, problem{
+			of: t.Target, is: t.Code, begin: troubleLine(sid+" waits for", &t, w.clock()),
+			end: func() string { return troubleOver(sid, &t, w.clock()) },
+		})
+	}
+	if d, ok := w.out.(*display); ok && d.rewrites {
+		return all
+	}
+	for _, c := range s.open {
+		took := w.now().Sub(c.seen)
+		line, due := fmt.Sprintf("running: %s (%s), for more than a second", c.name, c.effect), took >= slowToolFrom
+		if c.isTurn {
+			line = fmt.Sprintf("waiting: %s waits for %s (%s): no text for %s", sid, c.name, c.effect, seconds(took))
+			due = took >= silentModelFrom && w.hears && !isHeld(v, c.name)
+		}
+		if due || problemOf(s.told, c.effect) >= 0 {
+			all = append(all, problem{of: c.effect, begin: line})
+		}
+	}
+	return all
+}
+
+// troubles returns the troubles of bridges that have not ended.
+func (s *watched) troubles(v *session.View) []session.Trouble {
+	return slices.DeleteFunc(slices.Clone(v.Troubles), func(t session.Trouble) bool {
 		since, over := s.over[t.Target]
 		return over && since == t.Since || slices.Contains(v.Unserved, t.Target)
 	})
-	for _, t := range troubles {
-		if i := troubleOf(s.troubles, t.Target); i < 0 || s.troubles[i].Code != t.Code {
-			fmt.Fprintln(w.out, troubleLine(sid+" waits for", &t, w.clock()))
-		}
-	}
-	before := s.troubles
-	s.troubles = troubles
-	for _, t := range before {
-		if troubleOf(troubles, t.Target) < 0 && !slices.Contains(v.Unserved, t.Target) {
-			fmt.Fprintln(w.out, troubleOver(sid, &t, w.clock()))
-		}
-	}
-}
-
-func troubleOf(all []session.Trouble, target string) int {
-	return slices.IndexFunc(all, func(t session.Trouble) bool { return t.Target == target })
 }
 
 // speaks notes that a session's model has begun to answer. That ends reports
@@ -242,117 +274,69 @@ func (w *watcher) speaks(sid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s, followed := w.sessions[sid]
-	if !followed {
+	if !followed || s.view == nil {
 		return
 	}
-	if s.model != nil {
-		s.model.seen = w.now()
+	for i := range s.open {
+		if s.open[i].isTurn {
+			s.open[i].seen = w.now()
+		}
 	}
-	if len(s.unserved) > 0 {
+	if len(s.view.Unserved) > 0 {
 		s.next = time.Time{}
 	}
-	s.troubles = slices.DeleteFunc(s.troubles, func(t session.Trouble) bool {
-		if !strings.HasPrefix(t.Target, string(session.ClassLLM)+"/") {
-			return false
+	for _, t := range s.troubles(s.view) {
+		if at := problemOf(s.told, t.Target); at >= 0 && strings.HasPrefix(t.Target, string(session.ClassLLM)+"/") {
+			s.over[t.Target] = t.Since
+			s.told = slices.Delete(s.told, at, at+1)
+			fmt.Fprintln(w.out, troubleOver(sid, &t, w.clock()))
 		}
-		s.over[t.Target] = t.Since
-		fmt.Fprintln(w.out, troubleOver(sid, &t, w.clock()))
-		return true
-	})
-}
-
-// tellCalls measures how long calls take, and shows the long ones: in the status
-// line of a terminal, else once as a message.
-func (w *watcher) tellCalls(sid string, s *watched, v *session.View) {
-	open := openCalls(v)
-	maps.DeleteFunc(s.calls, func(effect string, _ *call) bool { _, still := open[effect]; return !still })
-	for _, effect := range slices.Sorted(maps.Keys(open)) {
-		if s.calls[effect] == nil {
-			s.calls[effect] = &call{effect: effect, name: open[effect], seen: w.now()}
-		}
-		c := s.calls[effect]
-		if w.isPlain() && !c.reported && w.now().Sub(c.seen) >= slowToolFrom {
-			c.reported = true
-			fmt.Fprintf(w.out, "running: %s (%s), for more than a second\n", c.name, effect)
-		}
-	}
-	switch effect, model := modelAt(v); {
-	case effect == "":
-		s.model = nil
-	case s.model == nil || s.model.effect != effect:
-		s.model = &call{effect: effect, name: model, seen: w.now()}
-	}
-	w.tellModel(sid, s, v)
-	if shown, ok := w.out.(*display); ok {
-		shown.show(w.status(s, shown.isWithin()))
-	}
-}
-
-// isPlain reports whether the output shows no status line.
-func (w *watcher) isPlain() bool {
-	d, ok := w.out.(*display)
-	return !ok || !d.rewrites
-}
-
-// tellModel reports once a turn whose model sends nothing for long, unless the
-// status line shows it or another problem of the model was reported.
-func (w *watcher) tellModel(sid string, s *watched, v *session.View) {
-	m := s.model
-	if m == nil || m.reported || !w.hears || !w.isPlain() || isHeld(v, m.name) {
-		return
-	}
-	if silent := w.now().Sub(m.seen); silent >= silentModelFrom {
-		m.reported = true
-		fmt.Fprintf(w.out, "waiting: %s waits for %s (%s): no text for %s\n", sid, m.name, m.effect, seconds(silent))
 	}
 }
 
 // isHeld reports whether a target is unserved, or its bridge has a trouble.
 func isHeld(v *session.View, target string) bool {
-	return slices.Contains(v.Unserved, target) || troubleOf(v.Troubles, target) >= 0
+	return slices.Contains(v.Unserved, target) ||
+		slices.ContainsFunc(v.Troubles, func(t session.Trouble) bool { return t.Target == target })
 }
 
-// openCalls returns the tool names of calls that a bridge carries out, by effect.
-func openCalls(v *session.View) map[string]string {
-	open := map[string]string{}
-	if v.Batch == nil {
-		return open
+// openIn returns the calls that a bridge carries out, and the open turn, with the
+// times of those that were open before.
+func (w *watcher) openIn(v *session.View, before []call) (open []call) {
+	held := map[string]bool{}
+	for _, e := range v.Open {
+		of := target(e.Class, e.Target)
+		held[e.Effect] = isHeld(v, of)
+		if e.Class == session.ClassLLM {
+			open = append(open, call{effect: e.Effect, name: of, isTurn: true})
+		}
 	}
-	for _, c := range v.Batch.Calls {
-		held := slices.ContainsFunc(v.Open, func(e session.ViewEffect) bool {
-			return e.Effect == c.Effect && isHeld(v, target(e.Class, e.Target))
-		})
-		if c.Status == session.CallOpen && c.HostLoop == "" && !held {
-			open[c.Effect] = c.ToolName
+	if v.Batch != nil {
+		for _, c := range v.Batch.Calls {
+			if c.Status == session.CallOpen && c.HostLoop == "" && !held[c.Effect] {
+				open = append(open, call{effect: c.Effect, name: c.ToolName})
+			}
+		}
+	}
+	for i := range open {
+		open[i].seen = w.now()
+		if at := slices.IndexFunc(before, func(c call) bool { return c.effect == open[i].effect }); at >= 0 {
+			open[i].seen = before[at].seen
 		}
 	}
 	return open
 }
 
-// modelAt returns the open turn and its target, "" if there is none.
-func modelAt(v *session.View) (effect, of string) {
-	for _, e := range v.Open {
-		if e.Class == session.ClassLLM {
-			return e.Effect, target(e.Class, e.Target)
-		}
-	}
-	return "", ""
-}
-
 // status returns the text of the status line: how long open effects have taken,
 // and when failed ones are tried again. It does not break a pausing model's text.
-func (w *watcher) status(s *watched, within bool) string {
-	now := w.now()
+func (w *watcher) status(s *watched, v *session.View, within bool) string {
 	var parts []string
-	for _, effect := range slices.Sorted(maps.Keys(s.calls)) {
-		if c := s.calls[effect]; now.Sub(c.seen) >= slowToolFrom {
-			parts = append(parts, fmt.Sprintf("%s %s", c.name, seconds(now.Sub(c.seen))))
+	for _, c := range s.open {
+		if took := w.now().Sub(c.seen); took >= slowToolFrom && (!c.isTurn || !within) {
+			parts = append(parts, c.name+" "+seconds(took))
 		}
 	}
-	if m := s.model; m != nil && !within && now.Sub(m.seen) >= slowToolFrom {
-		parts = append(parts, fmt.Sprintf("%s %s", m.name, seconds(now.Sub(m.seen))))
-	}
-	for _, t := range s.troubles {
+	for _, t := range s.troubles(v) {
 		if wait := time.UnixMilli(t.Next).Sub(w.clock()); wait > 0 && !within {
 			parts = append(parts, fmt.Sprintf("%s: %s, next try in %s", t.Target, t.Code, seconds(wait)))
 		}

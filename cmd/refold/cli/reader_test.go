@@ -1,11 +1,12 @@
 package cli
 
-// The timeline of a session, by the fold alone: it shows the effect of each
-// event on the session, not the event's own claim.
+// The items of a session, by the fold alone: they show the effect of each event on
+// the session, not the event's own claim.
 
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 type teaching struct {
 	t     *testing.T
 	state *session.State
-	tale  *timelinePrinter
+	tale  *reader
 	out   bytes.Buffer
 	seq   uint64
 }
@@ -27,7 +28,7 @@ func newTeaching(t *testing.T, record string) *teaching {
 	install, err := session.ParseInstall([]byte(record))
 	bustest.OK(t, err)
 	w := &teaching{t: t, state: session.New(install, "s1"), seq: 1}
-	w.tale = newTimelinePrinter(&w.out)
+	w.tale = newReader(brieflyOf, (&lines{out: &w.out}).entry)
 	return w
 }
 
@@ -39,7 +40,7 @@ func (w *teaching) tells(door session.Door, typ, data string, want ...string) {
 	e := session.Event{Session: "s1", Door: door, Seq: w.seq, Time: 1_000_000, Payload: fmt.Appendf(nil, `{"type":%q,"data":%s}`, typ, data)}
 	said, _ := w.state.Evolve(e)
 	w.out.Reset()
-	w.tale.tell(e, said, w.state)
+	w.tale.read(e, said, w.state)
 	lines := strings.Split(strings.TrimSuffix(w.out.String(), "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, "   0.000s  ")
@@ -68,10 +69,10 @@ func TestTimelineShowsTakenEvents(t *testing.T) {
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"ha"},"submission":"once"}`,
 		`RunRequested refused: duplicate_submission: submission "once" was already used with other content`)
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"more"},"when_busy":"steer"}`, "run requested: more")
-	w.tells("in", session.TypeRunRequested, `{"input":{"text":"later"}}`, "run requested: later", "  run 2 is queued")
+	w.tells("in", session.TypeRunRequested, `{"input":{"text":"later"}}`, "run requested: later", "  run 2 is queued: another run is active")
 	w.tells("llm", session.TypeToolCallsObserved, callsOfThree, "turn r1t1 (0 ms): ",
 		`  group 1 of 2  send {"to":"ann"}`, "  group 2 of 2  show ",
-		`  refused  nosuch: tool_unknown: there is no tool "nosuch"`, "  waits for approval  send r1t1c0")
+		`  refused nosuch r1t1c2: tool_unknown: there is no tool "nosuch"`, "  waits for approval until …")
 	w.tells("llm", session.TypeToolCallsObserved, callsOfThree, "ToolCallsObserved r1t1 again: no effect")
 	w.tells("llm", session.TypeGenerationSettled, `{"effect":"r1t1","status":"ok","text":{"text":"late"}}`,
 		"GenerationSettled r1t1 refused: effect_settled: r1t1 was already settled with other content")
@@ -80,13 +81,14 @@ func TestTimelineShowsTakenEvents(t *testing.T) {
 		`ApprovalDecided send r1t1c0 refused: invalid_data: …`)
 	w.tells("approve", session.TypeApprovalDecided, strings.Replace(decides(`"decision":"approve","arguments":"{\"to\":\"eve\"}"`), hash, strings.Repeat("0", 64), 1),
 		"ApprovalDecided send r1t1c0 refused: approval_stale: args_hash: must be that of the waiting call, "+hash)
-	w.tells("approve", session.TypeApprovalDecided, decides(`"decision":"approve"`), "  approved send r1t1c0")
+	w.tells("approve", session.TypeApprovalDecided, decides(`"decision":"approve"`), "  approved send r1t1c0",
+		"  r1t1 group 1 of 2, for a host loop: none yet")
 	w.tells("approve", session.TypeApprovalDecided, decides(`"decision":"deny","reason":"too late"`),
 		"ApprovalDecided send r1t1c0 refused: approval_stale: r1t1c0 does not wait for approval: it is open")
 	w.tells("tool", session.TypeToolCallSettled, `{"effect":"r1t1c1","status":"succeeded"}`,
 		"ToolCallSettled show r1t1c1 refused: illegal_transition: r1t1c1 has not begun: it waits for its group, or for a person")
 	w.tells("tool", session.TypeToolCallSettled, `{"effect":"r1t1c0","status":"succeeded","output":{"text":"sent"},"odd":1}`,
-		"  failed send r1t1c0 (0 ms): bad_settlement: …")
+		"  failed send r1t1c0: bad_settlement: …", "  r1t1 group 2 of 2, for a host loop: r1t1c1")
 	w.tells("tool", session.TypeToolCallSettled, `{"effect":"r1t1c0","status":"succeeded","output":{"text":"sent"},"odd":1}`,
 		"ToolCallSettled send r1t1c0 again: no effect")
 	w.tells("tool", session.TypeToolBatchSettled, `{"batch":"r1t1","plan_hash":"00","results":[]}`,
@@ -98,7 +100,7 @@ func TestTimelineShowsTakenEvents(t *testing.T) {
 	w.tells("llm", session.TypeGenerationSettled, `{"effect":"r1t2","status":"ok","text":{"text":"done"},"odd":1}`,
 		"turn r1t2 (0 ms): without an answer", "  run 1 failed: bad_settlement: …")
 	w.tells("in", session.TypeRunInterrupt, `{}`, "RunInterruptRequested {}")
-	w.tells("in", session.TypeSteerRequested, `{"input":{"text":"wait"}}`, "steered: wait", "  run 3 is queued")
+	w.tells("in", session.TypeSteerRequested, `{"input":{"text":"wait"}}`, "steered: wait", "  run 3 is queued: another run is active")
 	w.tells("in", session.TypeRunCancelRequested, `{"run":2}`, `RunCancelRequested {"run":2}`, "  run 2 cancelled: cancelled")
 	w.tells("in", "Odd", `{"a":}`, "an event of 28 bytes through in refused: undecodable: …")
 }
@@ -112,13 +114,13 @@ func TestTimelineShowsDecisions(t *testing.T) {
 	w.tells("step", session.TypeStepPrepared, `{"effect":"r1t1s","active_tools":["nosuch"]}`, "step r1t1s (0 ms) does not count: bad_settlement: …")
 	w.tells("step", session.TypeStepPrepared, `{"effect":"r1t1s","active_tools":["nosuch"]}`, "StepPrepared r1t1s again: no effect")
 	w.tells("llm", session.TypeToolCallsObserved, `{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"}]}`,
-		"turn r1t1 (0 ms): ", `  group 1 of 1  send {"to":"ann"}`, "  waits for approval  send r1t1c0")
+		"turn r1t1 (0 ms): ", `  group 1 of 1  send {"to":"ann"}`, "  waits for approval until …")
 	w.tells("ctl", session.TypeToolOverridesSet, `{"scope":"session","disable":["send"]}`, `ToolOverridesSet {"disable":["send"],"scope":"session"}`)
 	w.tells("ctl", session.TypeToolOverridesSet, `{"scope":"session","disable":["nosuch"]}`, `ToolOverridesSet refused: unknown_tool: …`)
 	w.tells("ctl", session.TypeToolRegistrySet, `{"tools":[]}`, `ToolRegistrySet refused: invalid_registry: …`)
 	hash := w.state.View().Batch.Calls[0].ArgsHash
 	w.tells("approve", session.TypeApprovalDecided, `{"call":"r1t1c0","args_hash":"`+hash+`","decision":"approve"}`,
-		"  approved send r1t1c0", "  refused  send: tool_disabled: …")
+		"  approved send r1t1c0", "  refused send r1t1c0: tool_disabled: …")
 }
 
 // TestTimelineShowsRefusedEvents: an event of any type that the session refuses
@@ -138,5 +140,34 @@ func TestTimelineShowsRefusedEvents(t *testing.T) {
 		w.tells(door, typ, `{"strange":1}`, typ+` refused: invalid_data: …`)
 		w.tells("space", typ, `{}`, typ+` refused: wrong_door: …`)
 		w.tells(door, session.TypeRunRequested+"\u202e", `{}`, session.TypeRunRequested+"\u202e refused: unknown_type: …")
+	}
+}
+
+// TestTimelineShowsCallsThatTheSessionEnded: of a cancelled run.
+func TestTimelineShowsCallsThatTheSessionEnded(t *testing.T) {
+	t.Parallel()
+	w := newTeaching(t, approvalRecord)
+	w.tells("in", session.TypeRunRequested, `{"input":{"text":"hi"}}`, "run requested: hi")
+	w.tells("llm", session.TypeToolCallsObserved, `{"effect":"r1t1","calls":[{"tool_name":"show"}]}`,
+		"turn r1t1 (0 ms): ", "  group 1 of 1  show ", "  r1t1 group 1 of 1, for a host loop: r1t1c0")
+	w.tells("in", session.TypeRunCancelRequested, `{}`, "RunCancelRequested {}", "  cancelled show r1t1c0: cancelled: the run was stopped …", "  run 1 cancelled: cancelled")
+}
+
+// TestUntakenSteerIsShownOnce: in the conversation it is the input of the run that
+// it becomes.
+func TestUntakenSteerIsShownOnce(t *testing.T) {
+	t.Parallel()
+	w := newTeaching(t, approvalRecord)
+	var got []string
+	w.tale.each = func(it *item) {
+		if it.Kind != "" {
+			got = append(got, fmt.Sprint(it.Kind, it.Run, it.Text))
+		}
+	}
+	w.tells("in", session.TypeRunRequested, `{"input":{"text":"hi"}}`)
+	w.tells("in", session.TypeSteerRequested, `{"input":{"text":"more"}}`)
+	w.tells("llm", session.TypeGenerationSettled, `{"effect":"r1t1","status":"failed","error":{"code":"broken","detail":"no"}}`)
+	if want := []string{"run1", "input1hi", "failed1", "end1", "run2", "input2more"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -274,7 +274,7 @@ func (l *laws) sendable(name string, items []session.Item) {
 				l.t.Fatalf("%s: item %d comes while call %d has no result", name, i, next)
 			}
 			of, next = l.calls[it.Seq], 0 // none: an answer without calls, or a user's words
-		case next >= len(of.calls) || it.Call != next:
+		case next >= len(of.calls) || int(it.Call) != next:
 			l.t.Fatalf("%s: item %d is the result of call %d, want %d of %d", name, i, it.Call, next, len(of.calls))
 		default:
 			effect := fmt.Sprintf("%sc%d", of.effect, next)

@@ -206,7 +206,7 @@ func (d *deciding) check() {
 		case edit:
 			arg = arguments(i, true)
 		}
-		if it.Role != session.RoleTool || it.Call != i || it.Code != code || edited["arguments"] != arg {
+		if it.Role != session.RoleTool || int(it.Call) != i || it.Code != code || edited["arguments"] != arg {
 			d.t.Errorf("%v: item %d is %+v, edited %v", d.fates, i+2, it, edited)
 		}
 		if code == "" && said["output"].(map[string]any)["text"] != output {

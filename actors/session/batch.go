@@ -319,10 +319,10 @@ func (s *State) fileResults() {
 	for i := range b.Calls {
 		c := &b.Calls[i]
 		done.Results[i] = c.Result
-		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Bytes: c.Bytes, Call: i, Code: c.Code, Detail: c.Detail, Edit: c.Edit}, 0) // the result was counted when it was settled
+		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Bytes: c.Bytes, Call: int16(i), Code: c.Code, Detail: c.Detail, Edit: c.Edit}, 0) // the result was counted when it was settled
 	}
 	for i := range b.Excess {
-		s.appendItem(Item{Role: RoleTool, Seq: b.Seq, Call: len(b.Calls) + i, Code: CodeLimitExceeded,
+		s.appendItem(Item{Role: RoleTool, Seq: b.Seq, Call: int16(len(b.Calls) + i), Code: CodeLimitExceeded,
 			Detail: sentence.Say(sentence.TooManyCalls, strconv.Itoa(CallsMax), strconv.Itoa(b.Excess), strconv.Itoa(len(b.Calls)+b.Excess))}, 0)
 	}
 }

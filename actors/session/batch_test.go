@@ -70,7 +70,7 @@ func TestCallsBeyondTheBatch(t *testing.T) {
 			if excess && it.Seq != 4 {
 				t.Errorf("%d calls: result %d is of event %d, want that of the answer", n, i, it.Seq)
 			}
-			if it.Role != session.RoleTool || it.Call != i || (it.Code == session.CodeLimitExceeded) != excess || (it.Detail.String() != "") != excess {
+			if it.Role != session.RoleTool || int(it.Call) != i || (it.Code == session.CodeLimitExceeded) != excess || (it.Detail.String() != "") != excess {
 				t.Errorf("%d calls: result %d is %+v", n, i, it)
 			}
 		}

@@ -290,7 +290,7 @@ func (m *moment) checkResults(stood []session.CallStatus, details map[session.Ca
 	items := m.state.Items[len(m.state.Items)-len(stood):]
 	for i, status := range stood {
 		it, detail := items[i], details[status]
-		if it.Role != session.RoleTool || it.Call != i || (it.Code == session.CodeCancelled) != (detail != "") || !strings.Contains(it.Detail.String(), detail) {
+		if it.Role != session.RoleTool || int(it.Call) != i || (it.Code == session.CodeCancelled) != (detail != "") || !strings.Contains(it.Detail.String(), detail) {
 			m.t.Errorf("event %d: call %d was %s, its result is %+v", m.seq, i, status, it)
 		}
 	}

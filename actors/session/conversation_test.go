@@ -33,10 +33,10 @@ func (w *talk) tokens(g *session.Generation) int {
 	bytes := 300
 	for _, it := range items {
 		switch {
-		case it.Shown == session.Cleared:
+		case it.Shown == session.ShownCleared:
 			bytes += 90
-		case it.Shown > 0:
-			bytes += min(int(it.Shown), w.bytes[it.Seq])
+		case it.Shown == session.ShownCut:
+			bytes += min(int(it.Bytes), w.bytes[it.Seq])
 		default:
 			bytes += w.bytes[it.Seq]
 		}
@@ -50,7 +50,7 @@ func (w *talk) tokens(g *session.Generation) int {
 
 func hasShown(items []session.Item) bool {
 	for _, it := range items {
-		if it.Shown > 0 {
+		if it.Shown == session.ShownCut {
 			return true
 		}
 	}

@@ -100,7 +100,10 @@ const (
 type Item struct {
 	Bytes uint32 `json:"-" msgpack:"bytes,omitempty"` // about what a model is shown of it, in a session with a window
 	// Of role tool: the position of the call.
-	Call int `json:"call,omitempty" msgpack:"call,omitempty" lim:"0.."`
+	Call int16 `json:"call,omitempty" msgpack:"call,omitempty" lim:"0.."`
+	// What the model is shown: absent, all of it; 1, a line in the place of a result; 2, the
+	// beginning and the end.
+	Shown ItemShown `json:"shown,omitempty" msgpack:"shown,omitempty" lim:"1..2"`
 	// Code of a result that the session gave. Of a call that awaits approval: why it would
 	// not run if it was approved now.
 	Code   string        `json:"code,omitempty" msgpack:"code,omitempty" lim:"any"`
@@ -111,10 +114,16 @@ type Item struct {
 	Role Role `json:"role" msgpack:"role"`
 	// Sequence of the event.
 	Seq uint64 `json:"seq" msgpack:"seq" lim:"1.."`
-	// Bytes of its text that a model is shown, of the beginning and the end; -1: the result
-	// is cleared. Absent: all of it.
-	Shown int32 `json:"shown,omitempty" msgpack:"shown,omitempty" lim:"-1.."`
 }
+
+// ItemShown is how much of an item a model is shown.
+type ItemShown uint8
+
+const (
+	ShownWhole   ItemShown = iota
+	ShownCleared           // one line, in the place of a result
+	ShownCut               // the item's Bytes of its text: the beginning and the end
+)
 
 func (s *State) itemsInvariant() error {
 	if len(s.Items) > itemsHeldMax {
@@ -148,9 +157,9 @@ func (it *Item) invariant(s *State, call int) error {
 		return fmt.Errorf("it is of role %q", it.Role)
 	case it.Seq == 0 || it.Seq > s.Seq:
 		return fmt.Errorf("it is of event %d, the latest is %d", it.Seq, s.Seq)
-	case it.Role == RoleTool && it.Call != call, it.Role != RoleTool && it.Call != 0:
+	case it.Role == RoleTool && int(it.Call) != call, it.Role != RoleTool && it.Call != 0:
 		return fmt.Errorf("it is of call %d, and follows %d results", it.Call, call)
-	case it.Shown < Cleared || s.Window == nil && (it.Shown != 0 || it.Bytes != 0) || it.Shown != 0 && it.Role == RoleAssistant:
+	case it.Shown > ShownCut || s.Window == nil && (it.Shown != 0 || it.Bytes != 0) || it.Shown != 0 && it.Role == RoleAssistant:
 		return fmt.Errorf("%d bytes of it are shown, of %d", it.Shown, it.Bytes)
 	case it.Edit > s.Seq || len(it.Code) > CodeBytesMax || it.Detail.Check() != nil:
 		return fmt.Errorf("it is of edit %d, with a code of %d bytes and the detail %q: %w", it.Edit, len(it.Code), string(it.Detail), it.Detail.Check())
@@ -622,7 +631,7 @@ type ItemExtra struct {
 	// Index of the entry.
 	Item int `msgpack:"item" lim:"0..ItemsMax+SteersMax-1"`
 	// The model is shown this many bytes of the text: of its beginning and its end.
-	Shown int32 `msgpack:"shown,omitempty" lim:"1.."`
+	Shown uint32 `msgpack:"shown,omitempty" lim:"1.."`
 }
 
 // roleChars has the character of each role in a list.
@@ -642,14 +651,18 @@ func ListItems(items ...Item) ItemList {
 	for i := range items {
 		it := &items[i]
 		for _, r := range roleChars {
-			if r.role == it.Role && r.cleared == (it.Shown == Cleared) {
+			if r.role == it.Role && r.cleared == (it.Shown == ShownCleared) {
 				roles.WriteByte(r.char)
 			}
 		}
 		list.Seqs[i] = int64(it.Seq - before)
 		before = it.Seq
-		if it.Code != "" || it.Detail != "" || it.Edit != 0 || it.Shown > 0 {
-			list.Extra = append(list.Extra, ItemExtra{Code: it.Code, Detail: it.Detail.String(), Edit: it.Edit, Item: i, Shown: max(0, it.Shown)})
+		if it.Code != "" || it.Detail != "" || it.Edit != 0 || it.Shown == ShownCut {
+			extra := ItemExtra{Code: it.Code, Detail: it.Detail.String(), Edit: it.Edit, Item: i}
+			if it.Shown == ShownCut {
+				extra.Shown = it.Bytes
+			}
+			list.Extra = append(list.Extra, extra)
 		}
 	}
 	list.Roles = roles.String()
@@ -669,7 +682,7 @@ func (l ItemList) Items() ([]Item, error) {
 			if r.char == l.Roles[i] {
 				it.Role = r.role
 				if r.cleared {
-					it.Shown = Cleared
+					it.Shown = ShownCleared
 				}
 			}
 		}
@@ -679,7 +692,7 @@ func (l ItemList) Items() ([]Item, error) {
 		case "":
 			return nil, fmt.Errorf("the item of sequence %d has the role %q: this program is too old", seq, l.Roles[i])
 		case RoleTool:
-			it.Call = call
+			it.Call = int16(call)
 			call++
 		case RoleAssistant:
 			call = 0
@@ -688,7 +701,7 @@ func (l ItemList) Items() ([]Item, error) {
 		if len(extra) > 0 && extra[0].Item == i {
 			it.Code, it.Detail, it.Edit = extra[0].Code, sentence.Own(extra[0].Detail), extra[0].Edit
 			if extra[0].Shown > 0 {
-				it.Shown = extra[0].Shown
+				it.Shown, it.Bytes = ShownCut, extra[0].Shown
 			}
 			extra = extra[1:]
 		}

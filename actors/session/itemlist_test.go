@@ -38,7 +38,7 @@ func TestItemListGivesItsItemsBack(t *testing.T) {
 			case session.RoleAssistant:
 				call = 0
 			case session.RoleTool:
-				it.Call = call
+				it.Call = int16(call)
 				call++
 			}
 			if rapid.Bool().Draw(t, "extra") {
@@ -65,7 +65,7 @@ func TestItemListGivesItsItemsBack(t *testing.T) {
 func TestItemListOfOthersIsRefused(t *testing.T) {
 	t.Parallel()
 	for want, list := range map[string]session.ItemList{
-		"program is too old": {Roles: "uc", Seqs: []int64{1, 2}},
+		"program is too old": {Roles: "ux", Seqs: []int64{1, 2}},
 		"2 roles and 1 seq":  {Roles: "ua", Seqs: []int64{1}},
 		"not in order":       {Roles: "ua", Seqs: []int64{1, 2}, Extra: []session.ItemExtra{{Item: 1, Code: "c"}, {Item: 0, Code: "c"}}},
 		"that it has not":    {Roles: "u", Seqs: []int64{1}, Extra: []session.ItemExtra{{Item: 1, Code: "c"}}},

@@ -203,7 +203,7 @@ func TestItemBytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		it := Item{
-			Call: rapid.IntRange(0, CallsSeenMax).Draw(rt, "call"),
+			Call: int16(rapid.IntRange(0, CallsSeenMax).Draw(rt, "call")),
 			Code: strings.Repeat("c", rapid.IntRange(0, CodeBytesMax).Draw(rt, "code")),
 			Detail: rapid.SampledFrom([]sentence.Text{
 				sentence.Own(strings.Repeat("d", rapid.IntRange(0, DetailBytesMax).Draw(rt, "detail"))), sentence.Say(sentence.RunDeadline), sentence.Say(sentence.DeniedBecause, strings.Repeat("r", DetailBytesMax)),

@@ -199,10 +199,10 @@ func assistantMessage(w *words) (message, error) {
 // toolMessage answers a call of the latest turn: with the session's words, or
 // with those of the event that settled just this call.
 func (l logged) toolMessage(it session.Item, w, asked *words) (message, error) {
-	if asked == nil || it.Call < 0 || it.Call >= len(asked.calls) {
+	if asked == nil || it.Call < 0 || int(it.Call) >= len(asked.calls) {
 		return message{}, fmt.Errorf("the latest turn made no call %d", it.Call)
 	}
-	m := message{role: session.RoleTool, call: asked.batch + "c" + strconv.Itoa(it.Call), name: asked.calls[it.Call].ToolName}
+	m := message{role: session.RoleTool, call: asked.batch + "c" + strconv.Itoa(int(it.Call)), name: asked.calls[it.Call].ToolName}
 	if it.Code != "" {
 		m.text, m.failed = "error: "+it.Code+": "+it.Detail.String(), true
 	} else {

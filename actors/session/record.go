@@ -34,8 +34,8 @@ type Record struct {
 	Run         *Run                `msgpack:"run,omitempty"`       // the active one
 	ItemBytes   int32               `msgpack:"item_bytes"`          // encoded size of Items
 	NoticeN     uint32              `msgpack:"notice_n"`            // notices so far
+	Runs        uint32              `msgpack:"runs"`                // runs numbered so far
 	Rules       uint8               `msgpack:"rules"`
-	Runs        uint32              `msgpack:"runs"` // runs numbered so far
 	Closed      bool                `msgpack:"closed,omitempty"`
 	lastType    uint8               // index in eventTypes of the latest event's type, plus 1; not in snapshots
 	Spaces      *spaces.State       `msgpack:"spaces,omitempty"`      // absent: the session never had a grant or prompt refs
@@ -376,7 +376,7 @@ func (r *Run) invariant(s *State, queued bool) error {
 			return fmt.Errorf("earlier call %d: %w", i, err)
 		}
 	}
-	if !r.skillsInvariant(queued) {
+	if !r.skillsInvariant(queued, s.Seq) {
 		return fmt.Errorf("its active skills are %v", r.Skills)
 	}
 	return r.stepsInvariant()
@@ -661,7 +661,6 @@ func (b *Batch) invariant(s *State) error {
 // data.
 type Call struct {
 	Approval       *Approval     `msgpack:"approval,omitempty"`  // while it waits for a person
-	Bytes          uint32        `msgpack:"bytes,omitempty"`     // what a model is shown of its result, in a session with a window
 	Arguments      string        `msgpack:"arguments,omitempty"` // until it has a result; then what the next step may read, until that begins
 	At             int64         `msgpack:"at,omitempty"`        // the session's clock at the opening
 	Code           string        `msgpack:"code,omitempty"`      // of a result that the session made
@@ -678,6 +677,7 @@ type Call struct {
 	Settled        codec.Hash    `msgpack:"settled"`       // hash of its settlement
 	Status         CallStatus    `msgpack:"status"`
 	Sync           uint32        `msgpack:"sync,omitempty"`    // the sync that reads for it, or runs it: extensions_enable
+	Bytes          uint32        `msgpack:"bytes,omitempty"`   // what a model is shown of its result, in a session with a window
 	ToolID         string        `msgpack:"tool_id,omitempty"` // empty: not in the registry
 	ToolName       string        `msgpack:"tool_name"`
 }

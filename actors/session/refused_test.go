@@ -71,7 +71,7 @@ func (l *laws) tookResult(seq uint64, effect string) int {
 		return call
 	}
 	for _, it := range l.state.Items {
-		if it.Role == session.RoleTool && it.Seq == seq && it.Call == call && it.Code == "" {
+		if it.Role == session.RoleTool && it.Seq == seq && int(it.Call) == call && it.Code == "" {
 			return call
 		}
 	}

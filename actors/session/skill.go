@@ -232,12 +232,12 @@ func (s *State) viewSkills() (skills []ViewSkill) {
 	return skills
 }
 
-func (r *Run) skillsInvariant(queued bool) bool {
+func (r *Run) skillsInvariant(queued bool, seq uint64) bool {
 	if len(r.Skills) > SkillsActiveMax || queued && len(r.Skills) > 0 {
 		return false
 	}
 	for i, active := range r.Skills {
-		if !space.IsSkillName(active.Name) || !space.IsSpaceName(active.Space, space.Workspace) || slices.Contains(r.Skills[:i], active) {
+		if active.Seq > seq || active.Prompted && active.Seq == 0 || !space.IsSkillName(active.Name) || !space.IsSpaceName(active.Space, space.Workspace) || slices.Contains(r.Skills[:i], active) {
 			return false
 		}
 	}

@@ -51,9 +51,6 @@ const (
 	codeRequestTooLarge = "request_too_large"
 )
 
-// Cleared is the value of Item.Shown of a result of which a model is shown one line.
-const Cleared = -1
-
 // Window is how the beginning of a transcript was shortened, and how large the rest is.
 // It is replaced, never changed.
 type Window struct {
@@ -239,7 +236,7 @@ func (s *State) turnsFrom(turns int) int {
 // isClearable reports whether a result can be cleared. What a model read of an active
 // skill stays, and so do the texts of the session itself, which are short.
 func (s *State) isClearable(it *Item) bool {
-	return it.Role == RoleTool && it.Code == "" && it.Shown != Cleared && it.Bytes > clearedBytes && s.skillAt(it.Seq) == nil
+	return it.Role == RoleTool && it.Code == "" && it.Shown == ShownWhole && it.Bytes > clearedBytes && s.skillAt(it.Seq) == nil
 }
 
 // skillAt returns the active skill whose text the event at seq has.
@@ -269,7 +266,7 @@ func (s *State) clear(keep int, fixed int64) bool {
 	before, results := s.windowTokens(fixed), 0
 	for i := range s.Items[:s.turnsFrom(keep)] {
 		if it := &s.Items[i]; s.isClearable(it) {
-			it.Shown, it.Bytes = Cleared, clearedBytes
+			it.Shown, it.Bytes = ShownCleared, clearedBytes
 			results++
 		}
 	}
@@ -332,8 +329,8 @@ func (s *State) cut(from int, fixed int64) bool {
 func (s *State) cutItems() (done bool) {
 	most := max(int64(s.WindowBytes)/int64(2*max(1, len(s.Items))), itemCutMin)
 	for i := range s.Items {
-		if it := &s.Items[i]; it.Role != RoleAssistant && it.Shown != Cleared && int64(it.Bytes) > most {
-			it.Shown, it.Bytes, done = int32(most), uint32(most), true
+		if it := &s.Items[i]; it.Role != RoleAssistant && it.Shown != ShownCleared && int64(it.Bytes) > most {
+			it.Shown, it.Bytes, done = ShownCut, uint32(most), true
 		}
 	}
 	s.countItems()

@@ -19,7 +19,7 @@ func windowFault(s *session.State, event func(seq uint64) session.Event) error {
 	items := slices.Clone(s.Items)
 	if t, d := s.Turn, s.Done; t != nil && t.Batch != nil && (d == nil || d.Run != t.Run || d.Turn != t.Number) {
 		for i, c := range t.Batch.Calls { // not in the transcript yet
-			it := session.Item{Call: i, Edit: c.Edit, Role: session.RoleTool}
+			it := session.Item{Call: int16(i), Edit: c.Edit, Role: session.RoleTool}
 			if c.Code == "" { // what the session says of a call counts when it is there
 				it.Seq = c.Seq
 			}

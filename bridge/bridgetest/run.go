@@ -103,7 +103,7 @@ func (m *callCollector) observe(e session.Event, _ []session.Notice, state *sess
 		}
 	}
 	for _, it := range state.ItemsSince(m.items) {
-		if at, ok := m.index[m.batch+"c"+strconv.Itoa(it.Call)]; ok && it.Role == session.RoleTool && it.Code != "" {
+		if at, ok := m.index[m.batch+"c"+strconv.Itoa(int(it.Call))]; ok && it.Role == session.RoleTool && it.Code != "" {
 			call := &m.calls[at]
 			call.Code, call.Detail = it.Code, it.Detail.String()
 			if call.Status == string(session.CallOpen) {

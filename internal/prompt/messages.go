@@ -28,10 +28,10 @@ func cutMessage(n uint32) executor.Message {
 // cutText returns what is shown of the text and the images of an item that may be too
 // large for its window: of one that is, the beginning and the end of the text.
 func cutText(it session.Item, text string, images []executor.Part) (string, []executor.Part) {
-	if it.Shown <= 0 {
+	if it.Shown != session.ShownCut {
 		return text, images
 	}
-	return middleCut(text, int(it.Shown)*3/4, int(it.Shown)/4, nil), nil
+	return middleCut(text, int(it.Bytes)*3/4, int(it.Bytes)/4, nil), nil
 }
 
 // clearedText stands in the place of the result of a tool.
@@ -95,10 +95,10 @@ func editedMessage(it session.Item, s, asked, edit *entry) (executor.Message, er
 
 // toolMessage returns the result of the call at it.Call of the latest turn.
 func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
-	if asked == nil || it.Call < 0 || it.Call >= len(asked.calls) {
+	if asked == nil || it.Call < 0 || int(it.Call) >= len(asked.calls) {
 		return executor.Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
 	}
-	m := executor.Message{Role: string(session.RoleTool), CallID: callID(asked.batch, it.Call)}
+	m := executor.Message{Role: string(session.RoleTool), CallID: callID(asked.batch, int(it.Call))}
 	if it.Code == session.CodeAlreadyLoaded { // not a failure
 		m.Text = it.Detail.String()
 		return m, nil
@@ -115,7 +115,7 @@ func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
 		return executor.Message{}, unreadable(it.Seq, "has no result of "+m.CallID)
 	}
 	m.Text, m.Error = shownResult(r)
-	if it.Shown == session.Cleared {
+	if it.Shown == session.ShownCleared {
 		m.Text = clearedText(asked.calls[it.Call].ToolName, len(m.Text))
 		return m, nil
 	}

@@ -24,10 +24,10 @@ func TestWindowIsShown(t *testing.T) {
 	look := l.say(t, session.DoorTool, "s1", session.TypeToolCallSettled, session.ToolCallSettled{Effect: "r1t1c0", Status: "succeeded", Output: text("all of it")})
 	find := l.say(t, session.DoorTool, "s1", session.TypeToolCallSettled, session.ToolCallSettled{Effect: "r1t1c1", Status: "failed", Error: &session.Fault{Code: "gone"}})
 	g := generation("r1t2",
-		session.Item{Role: session.RoleUser, Seq: input, Shown: 400},
+		session.Item{Role: session.RoleUser, Seq: input, Shown: session.ShownCut, Bytes: 400},
 		session.Item{Role: session.RoleAssistant, Seq: calls},
-		session.Item{Role: session.RoleTool, Seq: look, Shown: session.Cleared},
-		session.Item{Role: session.RoleTool, Call: 1, Seq: find, Shown: session.Cleared},
+		session.Item{Role: session.RoleTool, Seq: look, Shown: session.ShownCleared},
+		session.Item{Role: session.RoleTool, Call: 1, Seq: find, Shown: session.ShownCleared},
 	)
 	g.Cut, g.V = 12, session.WindowVersion
 	r := New(l)

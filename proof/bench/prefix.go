@@ -205,7 +205,7 @@ func (f *prefixFold) count(g *session.Generation) error {
 	}
 	parts = append(parts, g.System)
 	for _, it := range items {
-		parts = append(parts, string(it.Role)+strconv.Itoa(it.Call)+it.Code+it.Detail.String()+f.texts[it.Seq])
+		parts = append(parts, string(it.Role)+strconv.Itoa(int(it.Call))+it.Code+it.Detail.String()+f.texts[it.Seq])
 	}
 	same := true
 	for i, text := range parts {

@@ -104,7 +104,7 @@ func listedItems(text []byte) ([]session.Item, error) {
 func itemText(it session.Item, seqs []uint64) string {
 	text := string(it.Role) + numbers([]uint64{it.Seq}, seqs)
 	if it.Role == session.RoleTool {
-		text += " call " + strconv.Itoa(it.Call)
+		text += " call " + strconv.Itoa(int(it.Call))
 	}
 	if it.Code != "" {
 		text += " " + it.Code
@@ -113,10 +113,10 @@ func itemText(it session.Item, seqs []uint64) string {
 		text += " edited by" + numbers([]uint64{it.Edit}, seqs)
 	}
 	switch {
-	case it.Shown == session.Cleared:
+	case it.Shown == session.ShownCleared:
 		text += " cleared"
-	case it.Shown > 0:
-		text += fmt.Sprintf(" %d bytes", it.Shown)
+	case it.Shown == session.ShownCut:
+		text += fmt.Sprintf(" %d bytes", it.Bytes)
 	}
 	return text
 }

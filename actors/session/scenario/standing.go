@@ -123,7 +123,7 @@ func decided(v session.View, name string) string {
 	}
 	_, position, _ := strings.Cut(name, "c")
 	for i := len(v.Transcript) - 1; i >= 0; i-- {
-		if it := v.Transcript[i]; it.Role == session.RoleTool && strconv.Itoa(it.Call) == position {
+		if it := v.Transcript[i]; it.Role == session.RoleTool && strconv.Itoa(int(it.Call)) == position {
 			return orApproved(it.Code)
 		}
 	}

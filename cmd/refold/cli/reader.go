@@ -312,7 +312,7 @@ func groupOf(call int, seq uint64, after *session.State) string {
 
 // result emits the result of a call.
 func (r *reader) result(base item, it *session.Item) {
-	base.Kind, base.Seq, base.Turn, base.Call = kindResult, it.Seq, r.turn, r.callAt(it.Call)
+	base.Kind, base.Seq, base.Turn, base.Call = kindResult, it.Seq, r.turn, r.callAt(int(it.Call))
 	base.Tool = r.tools[base.Call]
 	base.Arguments = r.edits[it.Edit]
 	given := slices.IndexFunc(r.given[it.Seq], func(of session.ToolCallSettled) bool {

@@ -118,7 +118,7 @@ func (p *play) request(payload []byte) executor.Request {
 				m.Calls = append(m.Calls, executor.MessageCall{ID: batch + "c" + strconv.Itoa(i), Name: c.ToolName, Arguments: c.Arguments})
 			}
 		case session.RoleTool:
-			m.CallID, m.Error = batch+"c"+strconv.Itoa(it.Call), it.Code != ""
+			m.CallID, m.Error = batch+"c"+strconv.Itoa(int(it.Call)), it.Code != ""
 			m.Text += " " + it.Code + it.Detail.String()
 		}
 		req.Messages = append(req.Messages, m)

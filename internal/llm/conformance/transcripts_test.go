@@ -146,7 +146,7 @@ func (tr *transcript) answer(t rapid.TB, text string, opaque json.RawMessage, ca
 		if item.Seq == 0 {
 			item.Seq = said.Seq
 		}
-		item.Role, item.Call = session.RoleTool, i
+		item.Role, item.Call = session.RoleTool, int16(i)
 		tr.items = append(tr.items, item)
 	}
 	tr.asks = append(tr.asks, len(tr.items))

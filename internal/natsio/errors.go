@@ -131,6 +131,7 @@ const (
 	codeOffForAccount     jetstream.ErrorCode = 10039
 	CodeStorageLimit      jetstream.ErrorCode = 10047
 	codeTooLarge          jetstream.ErrorCode = 10054
+	CodeInvalidConfig     jetstream.ErrorCode = 10052
 	codeStreamDiffers     jetstream.ErrorCode = 10058
 	CodeStreamMissing     jetstream.ErrorCode = 10059
 	codeWrongLast         jetstream.ErrorCode = 10071

@@ -250,9 +250,14 @@ func Typed(err error) error {
 		return kind(ErrNoStream)
 	case errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrObjectNotFound):
 		return kind(ErrNotFound)
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+	case isUnauthorized(err):
 		return kind(ErrUnauthorized)
 	default:
 		return err
 	}
+}
+
+// isUnauthorized reports whether the server does not accept the credentials, or no more.
+func isUnauthorized(err error) bool {
+	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrAuthRevoked)
 }

@@ -3,6 +3,8 @@ package natsio
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 )
 
 // IsConnected reports whether the connection is up. While it is not, the client
@@ -16,7 +18,11 @@ func (c *Conn) NotReady(ctx context.Context) (reasons []string) {
 		return []string{err.Error()}
 	}
 	if !c.IsConnected() {
-		return []string{"NATS is not connected"}
+		why := "NATS is not connected"
+		if err := c.NC.LastError(); err != nil { // of the latest attempt; nil: nobody answers
+			why += ": " + err.Error()
+		}
+		return []string{why}
 	}
 	if err := c.takesLittle(); err != nil {
 		reasons = append(reasons, err.Error())
@@ -37,4 +43,26 @@ func (c *Conn) takesLittle() error {
 		return Retryable(fmt.Sprintf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", c.Where, n, payloadLeast))
 	}
 	return nil
+}
+
+// refusedEvery is how often the same refusal of a server is logged at most.
+const refusedEvery = time.Minute
+
+// refusal is what a server said when it refused to take this connection again.
+type refusal struct {
+	mu   sync.Mutex
+	said string
+	told time.Time
+}
+
+// onRefused logs that a server refuses a connection: it takes no more, or not this user.
+// The client library tries again four times a second, and tells nobody.
+func (c *Conn) onRefused(said string) {
+	r := &c.refusal
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.Incarnation() > 1 && (said != r.said || time.Since(r.told) >= refusedEvery) { // Connect returns the first one
+		r.said, r.told = said, time.Now()
+		c.Log.Warn("nats_refused", "error", said)
+	}
 }

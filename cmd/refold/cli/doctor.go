@@ -63,7 +63,7 @@ type diagnosis struct {
 	open      map[string][]string // waiting effects, "s1 r1t1", by the target that no bridge serves
 	published map[string]int      // number of stored effects of such targets, open or not
 	more      map[string]int      // sessions of such targets whose views were not read
-	silent    bool                // no session-actor answered
+	silent    bool                // no session-actor is heard, or one did not answer
 	wrong     []string            // troubles that bridges report
 	failing   int                 // targets of bridges that do not work
 	streams   []string            // what is wrong with the streams
@@ -186,6 +186,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 			}
 		}
 	}
+	d.silent = !hears(ctx, actors)
 	for _, actor := range actors.Known() {
 		var body struct {
 			AheadMS  int64    `json:"clock_ahead_ms"`
@@ -292,7 +293,7 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 	} else {
 		d.print(s.out)
 	}
-	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 || d.foreign {
+	if len(d.open) > 0 || d.silent || len(d.streams) > 0 || d.foreign {
 		return &statusError{statusFailed, ""}
 	}
 	return nil
@@ -322,7 +323,7 @@ func (d *diagnosis) print(out io.Writer) {
 			fmt.Fprintf(out, "unserved, perhaps: %s: %d published recently: %s\n", of, d.published[of], howToServeTarget(of))
 		}
 	}
-	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 {
+	if len(d.open) > 0 || d.silent || len(d.streams) > 0 {
 		return
 	}
 	text := "all open effects are served"

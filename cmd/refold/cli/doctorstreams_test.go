@@ -32,5 +32,5 @@ func TestDoctorReportsALogThatCannotBeRead(t *testing.T) {
 	bustest.OK(t, err)
 	testbus.Reconfigure(t, js, "REFOLD_LOG", func(c *jetstream.StreamConfig) { c.AllowDirect = false })
 	out, _ := w.does(statusFailed, "bridge", "doctor", "--within", "1ms")
-	like(t, "no direct reads", out, `\nstreams: stream REFOLD_LOG has allow_direct false on the server, and it must be true \(.*\)\n$`)
+	like(t, "no direct reads", out, `\nstreams: stream REFOLD_LOG has allow_direct false on the server, and it must be true \(.*\)\n`)
 }

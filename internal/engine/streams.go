@@ -19,9 +19,15 @@ import (
 type wrong struct {
 	mu     sync.Mutex
 	found  []streams.Finding
-	stalls map[int]string // by lane: since when, and why
-	latest string         // the latest failure of work that is tried again
-	failed time.Time      // when that was
+	stalls map[int]stall // by lane
+	latest string        // the latest failure of work that is tried again
+	failed time.Time     // when that was
+}
+
+// stall is why a lane stores nothing, and since when.
+type stall struct {
+	why   string
+	since time.Time
 }
 
 // stallAfter is how long nothing of a lane with unacknowledged events may be stored.
@@ -35,7 +41,7 @@ func (w *wrong) reasons() (all []string) {
 		all = append(all, f.String())
 	}
 	for _, lane := range slices.Sorted(maps.Keys(w.stalls)) {
-		all = append(all, fmt.Sprintf("lane %d stores nothing: %s", lane, w.stalls[lane]))
+		all = append(all, fmt.Sprintf("lane %d stores nothing: %s", lane, w.stalls[lane].why))
 	}
 	return all
 }
@@ -45,9 +51,14 @@ func (w *wrong) shortly() []string {
 	all := w.reasons()
 	all = all[:min(len(all), session.TroublesMax)]
 	for i, why := range all {
-		all[i] = strings.ToValidUTF8(why[:min(len(why), session.TroubleDetailMax)], "")
+		all[i] = short(why)
 	}
 	return all
+}
+
+// short cuts a reason to what a trouble may say.
+func short(why string) string {
+	return strings.ToValidUTF8(why[:min(len(why), session.TroubleDetailMax)], "")
 }
 
 // fails records why work is tried again.
@@ -58,9 +69,17 @@ func (w *wrong) fails(what string, err error) {
 	w.latest = what + ": " + err.Error()
 }
 
-// stall records that a lane stalls, or that it does not. It returns the cause, and
-// whether that is new.
-func (w *wrong) stall(lane int, stalls bool) (why string, changed bool) {
+// of returns why a lane stalls, if it does.
+func (w *wrong) of(lane int) (s stall, stalls bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, stalls = w.stalls[lane]
+	return s, stalls
+}
+
+// stall records that a lane stalls, or that it does not, at a time of the server. It
+// returns the cause, and whether that is new.
+func (w *wrong) stall(lane int, stalls bool, now time.Time) (why string, changed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, before := w.stalls[lane]
@@ -76,16 +95,16 @@ func (w *wrong) stall(lane int, stalls bool) (why string, changed bool) {
 		why = w.latest
 	}
 	if w.stalls == nil {
-		w.stalls = map[int]string{}
+		w.stalls = map[int]stall{}
 	}
-	w.stalls[lane] = why
+	w.stalls[lane] = stall{why, now}
 	return why, true
 }
 
 // checkStall reports once when the lane begins to stall, and when it goes on.
 func (l *Lane) checkStall() {
 	stalls := len(l.order) > 0 && l.now.Sub(l.moved) >= stallAfter
-	switch why, changed := l.host.wrong.stall(l.number, stalls); {
+	switch why, changed := l.host.wrong.stall(l.number, stalls, l.host.now()); {
 	case !changed:
 	case stalls:
 		l.log.Error("lane_stalled", "unacknowledged", len(l.order), "cause", why)

@@ -3,6 +3,7 @@ package engine_test
 // Streams are deleted or sealed while a host runs.
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -70,6 +71,14 @@ func TestSealedStreamIsTold(t *testing.T) {
 	})
 	if !slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "REFOLD_OUT has sealed true") }) {
 		t.Errorf("after %v: got %q, want the sealed stream too", time.Since(began), reasons)
+	}
+	data, err := h.View(w.ctx, "s1")
+	var v session.View
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil || len(v.Troubles) != 1 || v.Troubles[0].Code != session.TroubleStalled || !slices.Equal(v.Troubles[0].Effects, []string{"r1t1"}) || !strings.Contains(v.Troubles[0].Detail, "sealed") {
+		t.Errorf("view: got %+v, %v; want that its lane stalls", v.Troubles, err)
 	}
 	if beat := string(h.Heartbeat()); !strings.Contains(beat, "not_ready") || !strings.Contains(beat, "stores nothing") {
 		t.Errorf("heartbeat: got %s, want that a lane stores nothing", beat)

@@ -15,6 +15,10 @@ import (
 // addWaits adds to a view what the state does not know: targets that no bridge
 // serves, and troubles that delay the session.
 func (h *Host) addWaits(ctx context.Context, state *session.State, v *session.View) {
+	defer func() {
+		h.addStall(v)
+		v.Troubles = v.Troubles[:min(len(v.Troubles), session.TroublesMax)]
+	}()
 	members := h.bridges.Load()
 	if members == nil {
 		return
@@ -38,7 +42,24 @@ func (h *Host) addWaits(ctx context.Context, state *session.State, v *session.Vi
 	if t, ok := h.failedAttempt(ctx, v); ok {
 		v.Troubles = append(v.Troubles, t)
 	}
-	v.Troubles = v.Troubles[:min(len(v.Troubles), session.TroublesMax)]
+}
+
+// addStall adds that the session's lane stores nothing: no bridge may have got its open
+// effects, or what they come to is not folded.
+func (h *Host) addStall(v *session.View) {
+	s, stalls := h.wrong.of(subjects.LaneOf(subjects.Partition(v.Session), h.opts.Lanes))
+	if !stalls {
+		return
+	}
+	for _, e := range v.Open {
+		target := targetOf(e)
+		if e.Class == session.ClassWake || slices.ContainsFunc(v.Troubles, func(t session.Trouble) bool { return t.Target == target }) {
+			continue
+		}
+		v.Troubles = append(v.Troubles, session.Trouble{
+			Target: target, Code: session.TroubleStalled, Detail: short(s.why), Effects: waiting(v.Open, target), Since: s.since.UnixMilli(),
+		})
+	}
 }
 
 // unserved returns the targets of open effects that no bridge has served for

@@ -25,7 +25,8 @@ var (
 	// ErrNoRoom: the server has no storage left; it is an ErrStreamFull too. A server
 	// whose disk was full stores nothing until it restarts, even with space again.
 	ErrNoRoom error = noRoom{}
-	// ErrAccountLimit: a limit of the account's JetStream is reached; it is an
+	// ErrAccountLimit: a limit of the account's JetStream is reached, or a stream has as
+	// many consumers as it may have, for which the server has the same code; it is an
 	// ErrStreamFull too. The server's disk may have room.
 	ErrAccountLimit error = accountLimit{}
 	// ErrConnections: the server, or the account, has as many connections as it may have.
@@ -49,7 +50,7 @@ func (noRoom) Is(target error) bool { return target == ErrStreamFull }
 type accountLimit struct{}
 
 func (accountLimit) Error() string {
-	return "a JetStream limit of the account is reached: raise it (nats account info shows the limits), or remove what the account no longer needs"
+	return "a JetStream limit of the account is reached, or the max_consumers of a stream: raise it (nats account info and nats stream info show the limits), or remove what the account no longer needs"
 }
 
 func (accountLimit) Is(target error) bool { return target == ErrStreamFull }

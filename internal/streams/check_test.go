@@ -35,6 +35,7 @@ func TestChangedSettingsAreFound(t *testing.T) {
 		{"REFOLD_FX", "subject_transform", func(c *jetstream.StreamConfig) {
 			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "refold.fx.tool.*.*.*", Destination: "refold.fx.step.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}"}
 		}, "{Source:refold.fx.tool.*.*.* Destination:refold.fx.step.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}}", "none", false},
+		{"REFOLD_FX", "max_consumers", func(c *jetstream.StreamConfig) { c.MaxConsumers = 3 }, "3", "0", false},
 		{"REFOLD_OUT", "no_ack", func(c *jetstream.StreamConfig) { c.NoAck = true }, "true", "false", false},
 		{"REFOLD_TIMERS", "max_bytes", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 }, "1048576", "0", false},
 		{"OBJ_REFOLD_BLOBS", "max_age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "1h0m0s", "0s", false},

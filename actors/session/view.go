@@ -64,10 +64,10 @@ type View struct {
 	// answers has received no heartbeat for 1.5 seconds; absent while it can't tell.
 	Unserved []string `json:"unserved,omitempty" lim:"item=any"`
 	// What keeps open effects, or the next attempt at a turn, waiting; each with the
-	// `effects` that wait. Session-actors add to what bridges report: `lane_stalled`, if
-	// they can store nothing for the sessions of the lane; `bridge_silent`, for
-	// a bridge that began an effect and sends no heartbeats any more, and the failure of
-	// an attempt that the run's `retry` repeats.
+	// `effects` that wait. Session-actors add to what bridges report: `stalled`, if they
+	// can store nothing for the session, or a consumer is paused; `bridge_silent`, for a
+	// bridge that began an effect and sends no heartbeats any more, and the failure of an
+	// attempt that the run's `retry` repeats.
 	Troubles []Trouble `json:"troubles,omitempty" lim:"..TroublesMax"`
 	// Length of the transcript.
 	Items int `json:"items" lim:"0.."`
@@ -130,7 +130,7 @@ type Trouble struct {
 	// The code of the latest failure, such as `network`, `overloaded`, `rate_limited`,
 	// `auth` or `deadline_exceeded`; `lacks`, if the target is served without something
 	// that it needs, such as a key; `executor`, if the executor reports the trouble; or,
-	// in a view alone, `bridge_silent` or `lane_stalled`.
+	// in a view alone, `bridge_silent` or `stalled`.
 	Code string `json:"code" lim:"1..CodeBytesMax"`
 	// For people. Bridges remove the secrets that they were given, and send at most 200
 	// bytes.
@@ -148,7 +148,7 @@ const (
 	TroubleLacks    = "lacks"         // the target is served without something that it needs, such as a key
 	TroubleExecutor = "executor"      // the executor reports a fault
 	TroubleSilent   = "bridge_silent" // the bridge that holds the effect sends no heartbeats
-	TroubleStalled  = "lane_stalled"  // the session-actor stores nothing of the session's lane
+	TroubleStalled  = "stalled"       // the session-actor stores nothing of the session's lane, or a consumer is paused
 	TroubleUnserved = "unserved"      // of a call that waits for approval: no running bridge serves its target
 )
 

@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/audit"
 	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/subjects"
 )
 
 // wrong is what keeps this host from its promises: what WatchStreams finds, and lanes
@@ -69,12 +70,20 @@ func (w *wrong) fails(what string, err error) {
 	w.latest = what + ": " + err.Error()
 }
 
-// of returns why a lane stalls, if it does.
-func (w *wrong) of(lane int) (s stall, stalls bool) {
+// holds returns what holds up a session of a lane that waits for a bridge of a consumer:
+// the lane stalls, or one of the consumers is paused. since is zero if it is not known.
+func (w *wrong) holds(lane int, bridges string) (why string, since time.Time, holds bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s, stalls = w.stalls[lane]
-	return s, stalls
+	if s, stalls := w.stalls[lane]; stalls {
+		return s.why, s.since, true
+	}
+	for _, f := range w.found {
+		if f.Paused != "" && (f.Paused == subjects.LaneName(lane) || f.Paused == bridges) {
+			return f.Trouble, time.Time{}, true
+		}
+	}
+	return "", time.Time{}, false
 }
 
 // stall records that a lane stalls, or that it does not, at a time of the server. It

@@ -44,21 +44,26 @@ func (h *Host) addWaits(ctx context.Context, state *session.State, v *session.Vi
 	}
 }
 
-// addStall adds that the session's lane stores nothing: no bridge may have got its open
-// effects, or what they come to is not folded.
+// addStall adds why nobody works on the session's open effects, or folds what they come
+// to: its lane stores nothing, or a consumer is paused.
 func (h *Host) addStall(v *session.View) {
-	s, stalls := h.wrong.of(subjects.LaneOf(subjects.Partition(v.Session), h.opts.Lanes))
-	if !stalls {
-		return
-	}
+	lane := subjects.LaneOf(subjects.Partition(v.Session), h.opts.Lanes)
 	for _, e := range v.Open {
 		target := targetOf(e)
 		if e.Class == session.ClassWake || slices.ContainsFunc(v.Troubles, func(t session.Trouble) bool { return t.Target == target }) {
 			continue
 		}
-		v.Troubles = append(v.Troubles, session.Trouble{
-			Target: target, Code: session.TroubleStalled, Detail: short(s.why), Effects: waiting(v.Open, target), Since: s.since.UnixMilli(),
-		})
+		consumer, err := subjects.BridgeName(e.Class, e.Target)
+		if err != nil {
+			continue // no bridge can pull it
+		}
+		if why, since, holds := h.wrong.holds(lane, consumer); holds {
+			t := session.Trouble{Target: target, Code: session.TroubleStalled, Detail: short(why), Effects: waiting(v.Open, target)}
+			if !since.IsZero() {
+				t.Since = since.UnixMilli()
+			}
+			v.Troubles = append(v.Troubles, t)
+		}
 	}
 }
 

@@ -113,7 +113,7 @@ type Conn struct {
 	foreigners foreigners
 
 	reconnected atomic.Int64 // time of the last reconnect, Unix nanoseconds
-	refusal     refusal
+	refusals    refusals
 
 	closing atomic.Bool // Close was called
 	open    context.Context
@@ -265,8 +265,9 @@ func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 		c.requests.each(func(w *waiter) { w.denied(p) })
 		return
 	}
-	if isUnauthorized(err) {
-		return // nats_disconnected and nats_refused tell it: this comes with each attempt to reconnect
+	if isUnauthorized(err) { // with each attempt to reconnect; under TLS the dialer does not see what the server says
+		c.onRefused(err.Error())
+		return
 	}
 	subject := ""
 	if sub != nil {

@@ -3,6 +3,7 @@ package natsio
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -45,24 +46,36 @@ func (c *Conn) takesLittle() error {
 	return nil
 }
 
-// refusedEvery is how often the same refusal of a server is logged at most.
-const refusedEvery = time.Minute
+// refusedEvery is how often the same refusal of a server is logged at most, and
+// refusalsMax how many are remembered.
+const (
+	refusedEvery = time.Minute
+	refusalsMax  = 16
+)
 
-// refusal is what a server said when it refused to take this connection again.
-type refusal struct {
+// refusals are what servers said when they refused to take this connection again, and
+// when that was logged.
+type refusals struct {
 	mu   sync.Mutex
-	said string
-	told time.Time
+	told map[string]time.Time
 }
 
 // onRefused logs that a server refuses a connection: it takes no more, or not this user.
 // The client library tries again four times a second, and tells nobody.
 func (c *Conn) onRefused(said string) {
-	r := &c.refusal
+	if c.Incarnation() < 2 {
+		return // Connect returns it
+	}
+	said = strings.ToLower(strings.Trim(strings.TrimPrefix(said, "nats: "), "'"))
+	r := &c.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.Incarnation() > 1 && (said != r.said || time.Since(r.told) >= refusedEvery) { // Connect returns the first one
-		r.said, r.told = said, time.Now()
-		c.Log.Warn("nats_refused", "error", said)
+	if time.Since(r.told[said]) < refusedEvery {
+		return
 	}
+	if len(r.told) >= refusalsMax || r.told == nil {
+		r.told = map[string]time.Time{}
+	}
+	r.told[said] = time.Now()
+	c.Log.Warn("nats_refused", "error", said)
 }

@@ -35,8 +35,8 @@ type Summary struct {
 	Code string `json:"code,omitempty" lim:"1..CodeBytesMax"`
 	// Detail of the code, for people.
 	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
-	// The beginning of the transcript's latest input or answer, at most 200 characters, if
-	// this event has it.
+	// The beginning of the transcript's latest input or answer, if this event has it: at
+	// most 200 characters, with … at the end if there is more.
 	Text string `json:"text,omitempty" lim:"1..SummaryTextBytesMax"`
 	// In place of the text of an answer without one: names of the tools that it calls, the
 	// first four.
@@ -93,15 +93,23 @@ func (s *State) summarizeText(v *Summary) {
 	}
 }
 
-// firstCharacters returns at most n characters of a content's text.
+// firstCharacters returns at most n characters of a content's text. The last one is … if
+// the content has more.
 func (c *Content) firstCharacters(n int) string {
-	text, _ := c.beginning(4 * n)
+	text, more := c.beginning(4 * n)
+	count, last := 0, 0 // last: where the nth character begins
 	for at := range text {
-		if n--; n < 0 {
-			return text[:at]
+		if count++; count == n {
+			last = at
 		}
 	}
-	return text
+	if text == "" || more == 0 && count <= n {
+		return text
+	}
+	if count >= n {
+		text = text[:last]
+	}
+	return text + "…"
 }
 
 // standing is what a list selects sessions by. A change of it always has a notice.

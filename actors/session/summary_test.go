@@ -134,3 +134,17 @@ func TestSummaryDependsOnEventsAlone(t *testing.T) {
 		t.Errorf("%d events had notices, want several", said)
 	}
 }
+
+// A text is cut with a mark, and only if it is longer.
+func TestSummaryMarksCutText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		strings.Repeat("é", session.SummaryTextMax):   strings.Repeat("é", session.SummaryTextMax),
+		strings.Repeat("é", session.SummaryTextMax+1): strings.Repeat("é", session.SummaryTextMax-1) + "…",
+	} {
+		notices := answered(t, map[string]any{"text": text})
+		if got := notices[len(notices)-1].Summary.Text; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

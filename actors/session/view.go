@@ -158,7 +158,7 @@ const viewItemsMax = 100
 // View returns a projection of the state.
 func (s *State) View() View {
 	v := View{
-		Shown: s.Shown, Status: "open", WaitsFor: s.waitsFor(), Hash: s.Hash().String(), Chain: s.Chain.String(), Rules: int(s.Rules),
+		Shown: s.Shown, Status: "open", Lifecycle: s.lifecycle(), WaitsFor: s.waitsFor(), Hash: s.Hash().String(), Chain: s.Chain.String(), Rules: int(s.Rules),
 		Install: s.Install.String(), Registry: s.NextRegistry().Hash().String(), Items: len(s.Items),
 		ViewSpaces: s.viewSpaces(), Turn: s.viewTurn(), Batch: s.viewBatch(), Tools: s.viewTools(),
 	}
@@ -173,7 +173,6 @@ func (s *State) View() View {
 		v.Host = &host
 	}
 	if s.Last != nil {
-		v.Lifecycle = s.Last.Lifecycle
 		last := *s.Last
 		v.Last = &last
 	}
@@ -182,7 +181,7 @@ func (s *State) View() View {
 		if t := s.Turn; s.turnIsRuns() {
 			run.RetryAt, run.Attempt = t.RetryAt, uint32(t.Attempt)+1
 		}
-		v.Lifecycle, v.Run = s.Run.Lifecycle, &run
+		v.Run = &run
 	}
 	for i := range s.Queue {
 		v.Queue = append(v.Queue, viewRun(&s.Queue[i]))

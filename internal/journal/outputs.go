@@ -22,7 +22,7 @@ type Output struct {
 	Effect   *session.Effect
 	Withdraw *session.Withdrawal // an effect whose claim is stored as withdrawn
 	Notice   []byte              // notices about one event, as lines of JSON
-	N        uint64              // number of the last of them; 0: from no fold. Of a withdrawal: the claim to store, as Store raises it; 0: the first
+	N        uint64              // number of the last of them; 0: it has none. Of a withdrawal: the claim to store, as Store raises it; 0: the first
 
 	Awaited     bool   // of a wake: a caller waits for it, so it is stored as soon as possible
 	TraceParent string // header of an effect; empty: none. Owners may differ in it

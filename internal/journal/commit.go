@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/internal/natsio"
@@ -80,17 +79,16 @@ type waiter struct {
 // unknown returns the error of a call whose context has ended.
 func (of *waiter) unknown() error { return fmt.Errorf("%w: %w", ErrUnknownOutcome, of.ctx.Err()) }
 
-// committer stores messages of one stream. Where the server syncs each message, writes
-// that arrive while a group is pending form the next group, one atomic batch, which
-// costs one sync. Otherwise it sends single messages that don't wait for each other.
-// One goroutine sends and receives (commit_loop.go).
+// committer stores messages of one stream. Writes that arrive while a group is pending
+// form the next group: one atomic batch, which costs one sync. If single messages prove
+// fast, it sends these, and they don't wait for each other (commit_pace.go). One
+// goroutine sends and receives (commit_loop.go).
 type committer struct {
-	journal *Journal
-	stream  string
-	pace    pace          // owned by the goroutine once it runs
-	fast    atomic.Bool   // pace has judged that single messages need no groups
-	gap     time.Duration // least time between two groups; 0: none
-	like    *committer    // with a gap: the committer of the same server whose judgement also holds here
+	journal  *Journal
+	stream   string
+	pace     pace          // owned by the goroutine once it runs
+	slowFrom time.Duration // the constant of this name, except in tests
+	gap      time.Duration // least time between two groups; 0: none
 
 	mu      sync.Mutex
 	queue   []*write
@@ -104,7 +102,7 @@ type committer struct {
 }
 
 func newCommitter(j *Journal, stream string) *committer {
-	return &committer{journal: j, stream: stream, work: make(chan struct{}, 1), end: make(chan struct{})}
+	return &committer{journal: j, stream: stream, slowFrom: slowFrom, work: make(chan struct{}, 1), end: make(chan struct{})}
 }
 
 // commit stores writes and returns when each has its outcome, in its fields. After

@@ -76,7 +76,8 @@ func (c *committer) run() {
 		case p := <-s.denied:
 			s.deny(p)
 		case <-s.reset:
-			s.measureAgain()
+			// The server may have another sync_interval now.
+			s.pace = pace{}
 			s.wait, s.until = 0, time.Time{} // the backoff was for the lost connection
 			s.retryUnanswered(0)
 		case <-s.pausing():
@@ -106,7 +107,7 @@ const yieldRounds = 12
 // writes join the next group, which under load is a fifth to a half larger. If no
 // goroutine is runnable, yield returns at once.
 func (s *committerLoop) yield() {
-	if s.outstanding > 0 || !s.pace.groups || time.Now().Before(s.next) {
+	if s.outstanding > 0 || s.pace.fast || time.Now().Before(s.next) {
 		return
 	}
 	for range yieldRounds {
@@ -145,26 +146,30 @@ func (s *committerLoop) send() {
 	s.unsent = s.unsent[:0]
 }
 
-// waits reports whether a group or a measured burst is pending. Nothing is sent before
-// its answers.
-func (s *committerLoop) waits() bool { return s.outstanding > 0 && (s.pace.groups || s.pace.sent > 0) }
+// waits reports whether nothing is sent before pending writes are answered.
+func (s *committerLoop) waits() bool { return s.outstanding > 0 && !s.pace.fast }
 
-// sendReady sends the ready writes that may be sent. With groups, writes that arrive
-// while one is pending form the next; without, a write waits only for its order.
+// sendReady sends the ready writes that may be sent. If single messages are fast, a
+// write waits only for its order. Otherwise writes that arrive while a group is pending
+// form the next one.
 func (s *committerLoop) sendReady() {
-	if s.early = s.waitsForGap(); s.early {
+	if s.early = s.waitsForGap(); s.early || s.waits() {
 		return
 	}
-	if !s.pace.groups {
-		s.sendSingles()
+	if s.pace.fast {
+		s.sendEach(false, writesMax)
 		return
 	}
-	if s.outstanding > 0 || s.lookingUp > 0 {
+	if s.lookingUp > 0 {
 		return
 	}
 	alone := slices.ContainsFunc(s.ready, func(w *write) bool { return w.alone })
 	if alone || len(s.ready) < batchLeast || time.Now().Before(s.noBatch) {
-		s.sendEach(alone, writesMax)
+		s.sendSample(alone, writesMax)
+		return
+	}
+	if s.gap == 0 && s.pace.takesSample() {
+		s.sendSample(false, sampleMost)
 		return
 	}
 	n, bytes := 0, 0
@@ -198,17 +203,11 @@ func (s *committerLoop) dropEnded() {
 	}
 }
 
-// sendSingles sends single messages, the first ones in measured bursts.
-func (s *committerLoop) sendSingles() {
-	switch {
-	case s.pace.sent > 0:
-	case s.pace.judged || len(s.ready) < paceLeast:
-		s.sendEach(false, writesMax)
-	case s.outstanding == 0:
-		now := time.Now()
-		if s.sendEach(false, paceMost); s.outstanding >= paceLeast { // else too many waited for their order
-			s.pace.begin(s.outstanding, now)
-		}
+// sendSample is sendEach while nothing is pending.
+func (s *committerLoop) sendSample(alone bool, most int) {
+	now := time.Now()
+	if s.sendEach(alone, most); s.outstanding > 0 {
+		s.pace.begin(s.outstanding, now)
 	}
 }
 
@@ -264,7 +263,9 @@ func (s *committerLoop) sendBatch(group []*write) {
 // add makes writes pending.
 func (s *committerLoop) add(writes ...*write) *pending {
 	s.outstanding += len(writes)
-	return s.pending.add(s.inbox, writes...)
+	p := s.pending.add(s.inbox, writes...)
+	p.nth = s.outstanding
+	return p
 }
 
 // publish sends one message with its own headers and more (names and values).
@@ -284,14 +285,17 @@ func (s *committerLoop) publish(w *write, reply string, more ...string) error {
 	return s.journal.conn.NC.PublishMsg(m)
 }
 
-// finish removes a pending publish that has its answer. The last answer of a burst
-// ends the measurement, whatever it says.
-func (s *committerLoop) finish(p *pending) {
+// finish removes a pending publish that has its answer. A sample ends with its last
+// answer, and without a result if the server has not stored all of its messages: a
+// refusal needs no sync.
+func (s *committerLoop) finish(p *pending, stored bool) {
 	delete(s.pending.open, p.number)
 	s.outstanding -= len(p.writes)
-	if s.pace.sent > 0 && s.outstanding == 0 {
-		s.pace.end(time.Now())
-		s.fast.Store(s.pace.judged && !s.pace.groups)
+	if !stored {
+		s.pace.sample = 0
+	}
+	if s.pace.sample > 0 && s.outstanding == 0 {
+		s.pace.end(time.Now(), s.slowFrom)
 	}
 	if len(p.writes) == 1 {
 		s.free(p.writes[0].order)
@@ -364,7 +368,7 @@ func (s *committerLoop) deny(p *natsio.PermissionError) {
 		if !slices.ContainsFunc(pub.writes, func(w *write) bool { return s.journal.conn.Concerns(p, w.subject) }) {
 			continue
 		}
-		s.finish(pub)
+		s.finish(pub, false)
 		var others []*write
 		for _, w := range pub.writes {
 			if p.Op == "publish" && w.subject != p.Subject {

@@ -49,6 +49,7 @@ type write struct {
 	headers []string // names and values alternate; without the fence
 	awaited bool     // a caller waits for it: it does not wait for the committer's gap
 	order   string   // writes of one order are stored in order, one after another; empty: any order
+	behind  *behind  // it is held back until these writes have their outcomes; nil: it is not
 
 	of       *waiter
 	rejected int  // rejected batches with it
@@ -74,6 +75,7 @@ type waiter struct {
 	room int           // bytes of the committer's room that its writes take
 	left int           // writes without an outcome; the committer's goroutine only
 	done chan struct{} // closed when left is 0
+	next *committer    // holds back writes until then; nil: none does
 }
 
 // unknown returns the error of a call whose context has ended.
@@ -97,7 +99,7 @@ type committer struct {
 	closed  bool
 	room    chan struct{} // closed when room is released; nil: no caller waits for room
 
-	work chan struct{} // of capacity 1: queue is not empty
+	work chan struct{} // of capacity 1: queue is not empty, or writes are held back no more
 	end  chan struct{} // closed by close
 }
 
@@ -119,10 +121,15 @@ func (c *committer) commit(ctx context.Context, writes []*write) error {
 // begin queues writes when there is room. The caller waits for them with wait. Without
 // writes it returns nil. Writes larger than all room are queued when it is unused.
 func (c *committer) begin(ctx context.Context, writes []*write) (*waiter, error) {
+	return c.beginBefore(ctx, writes, nil)
+}
+
+// beginBefore is begin for writes that next must store before others.
+func (c *committer) beginBefore(ctx context.Context, writes []*write, next *committer) (*waiter, error) {
 	if len(writes) == 0 {
 		return nil, nil //nolint:nilnil // nothing to wait for
 	}
-	of := &waiter{ctx: ctx, left: len(writes), done: make(chan struct{})}
+	of := &waiter{ctx: ctx, left: len(writes), done: make(chan struct{}), next: next}
 	for _, w := range writes {
 		w.of = of
 		of.room += writeRoomBytes + len(w.data)
@@ -160,11 +167,16 @@ func (c *committer) enqueue(of *waiter, writes []*write) (full <-chan struct{}, 
 		c.started = true
 		go c.run()
 	}
+	c.signal()
+	return nil, nil //nolint:nilnil // there was room
+}
+
+// signal wakes the committer's goroutine.
+func (c *committer) signal() {
 	select {
 	case c.work <- struct{}{}:
 	default:
 	}
-	return nil, nil //nolint:nilnil // there was room
 }
 
 // release releases the room of a call whose writes have their outcomes.

@@ -22,7 +22,8 @@ type committerLoop struct {
 	outstanding int      // writes sent and not answered
 	message     nats.Msg // reused for every write: the connection keeps no reference
 
-	ready  []*write            // taken from the queue, in order; to be sent
+	behind []*write            // taken from the queue, in order; some are held back
+	ready  []*write            // in order; to be sent
 	orders map[string][]*write // orders with a write that is pending or looked up; later writes of each
 	unsent []*pending          // could not be sent
 	wait   time.Duration       // current backoff; 0: none
@@ -131,10 +132,11 @@ func (s *committerLoop) pausing() <-chan time.Time {
 // send takes the queue, and sends the writes that may be sent now.
 func (s *committerLoop) send() {
 	s.mu.Lock()
-	s.ready = append(s.ready, s.queue...)
+	s.behind = append(s.behind, s.queue...)
 	clear(s.queue)
 	s.queue = s.queue[:0]
 	s.mu.Unlock()
+	s.releaseHeld()
 	s.early = false
 	if !s.until.IsZero() || len(s.ready) == 0 {
 		return
@@ -192,7 +194,7 @@ func (s *committerLoop) dropEnded() {
 		ended = append(ended, w)
 		return true
 	}
-	s.ready = slices.DeleteFunc(s.ready, isEnded)
+	s.behind, s.ready = slices.DeleteFunc(s.behind, isEnded), slices.DeleteFunc(s.ready, isEnded)
 	for order := range s.orders {
 		s.orders[order] = slices.DeleteFunc(s.orders[order], isEnded)
 	}
@@ -322,6 +324,9 @@ func (s *committerLoop) settle(w *write) {
 	if w.of.left--; w.of.left == 0 {
 		s.release(w.of) // first: the caller may need room at once
 		close(w.of.done)
+		if w.of.next != nil {
+			w.of.next.signal()
+		}
 	}
 	if w.err == nil || w.order == "" {
 		return

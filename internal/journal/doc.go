@@ -21,7 +21,8 @@
 //     stream's leader: equal bytes are success, different bytes are a result (claims) or
 //     a *ViolationError (effects).
 //   - A name that is taken but unreadable is an *UnreadableError after three tries.
-//   - The notices of a session are stored in order, after the effects that they mention.
+//   - The notices of a session are stored in order, after the effects that they mention:
+//     Store queues both at once, and the committer of notices holds these back.
 //
 // # Read
 //

@@ -233,10 +233,6 @@ func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error
 	if err != nil {
 		return nil, err
 	}
-	return inputIn(e)
-}
-
-func inputIn(e session.Event) (*session.Content, error) {
 	env, err := envelopeOf(e)
 	if err != nil {
 		return nil, err

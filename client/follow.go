@@ -12,7 +12,7 @@ import (
 )
 
 // Notice is a session-actor's notice about a session. A session's notices are
-// numbered from 1.
+// numbered from 1; N is 0 for those that have no number.
 type Notice struct {
 	N       uint64          `json:"n"`
 	Type    string          `json:"type"`
@@ -20,6 +20,9 @@ type Notice struct {
 	Seq     uint64          `json:"seq"` // in the log, of its event
 	At      int64           `json:"at"`  // session clock, Unix ms
 	Data    json.RawMessage `json:"data"`
+
+	// Summary is what a list shows of the session: of the last notice about an event.
+	Summary *session.Summary `json:"summary,omitempty"`
 
 	// StreamSeq is a position in the stream of notices: a reader that follows from the
 	// next one on misses none. A message may have several notices about one event; all
@@ -30,8 +33,8 @@ type Notice struct {
 // Body returns Data decoded by Type, as a value: one of session.SessionOpened,
 // RunPlaced (of RunQueued and RunStarted), RunFinished, EventRejected,
 // ToolRejected, CallsPlanned, ApprovalRequested, BudgetExceeded,
-// SessionQuarantined, WorkspaceStaged, WorkspaceApplied, WorkspaceFailed,
-// WorkspaceGone and WorkspaceDisplaced, or of TurnSettled and CallSettled, which are progress. It is nil
+// SessionChanged, SessionQuarantined, SessionReleased, WorkspaceStaged,
+// WorkspaceApplied, WorkspaceFailed, WorkspaceGone and WorkspaceDisplaced, or of TurnSettled and CallSettled, which are progress. It is nil
 // for a type that this release does not know, and for data that does not fit its
 // type.
 func (n Notice) Body() any {
@@ -53,7 +56,9 @@ var bodies = map[string]func(json.RawMessage) any{
 	session.NoticeBudgetExceeded:     bodyOf[session.BudgetExceeded],
 	session.NoticeContextCleared:     bodyOf[session.ContextCleared],
 	session.NoticeContextCut:         bodyOf[session.ContextCut],
+	session.NoticeSessionChanged:     bodyOf[session.SessionChanged],
 	session.NoticeSessionQuarantined: bodyOf[session.SessionQuarantined],
+	session.NoticeSessionReleased:    bodyOf[session.SessionReleased],
 	spaces.NoticeWorkspaceStaged:     bodyOf[spaces.WorkspaceStaged],
 	spaces.NoticeWorkspaceApplied:    bodyOf[spaces.WorkspaceApplied],
 	spaces.NoticeWorkspaceFailed:     bodyOf[spaces.WorkspaceFailed],

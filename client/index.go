@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -18,23 +17,57 @@ import (
 
 // States of an IndexRow besides those of runs.
 const (
-	StateOpen        = "open"        // no run is known
+	StateOpen        = "open"        // it had no run
+	StateClosed      = "closed"      // it accepts no more runs
 	StateQuarantined = "quarantined" // an operator must look at it
+	StateUnknown     = "unknown"     // its latest notice has no summary
 	StateSilent      = "silent"      // no notice is kept: only the log has the session
 )
 
-// IndexRow is one session of an Index.
+// IndexRow is one session of an Index: what its latest notice says of it.
 type IndexRow struct {
-	Session  string `json:"session"`
-	State    string `json:"state"` // the lifecycle of the latest run, or one of the States above
-	WaitsFor string `json:"waits_for,omitempty"`
-	Run      uint32 `json:"run,omitempty"` // the latest one
-	Provider string `json:"provider,omitempty"`
-	Model    string `json:"model,omitempty"`
-	Words    string `json:"words,omitempty"`   // the beginning of the latest text
-	At       int64  `json:"at,omitempty"`      // Unix ms, of the latest notice
-	Noticed  bool   `json:"noticed,omitempty"` // the run has not ended, and no session-actor gave more than its notices
-	Cursor   string `json:"cursor"`            // IndexOptions.After of the next row
+	Session string `json:"session"`
+	State   string `json:"state"` // the lifecycle of the latest run, or one of the States above
+	session.Summary
+	At     int64  `json:"at,omitempty"` // Unix ms, of the latest notice
+	Cursor string `json:"cursor"`       // IndexOptions.After of the next row
+}
+
+// rowOf returns the row of a session by its latest notice.
+func rowOf(n *journal.Notice) IndexRow {
+	row := IndexRow{Session: n.Session, State: StateUnknown, At: n.Time, Cursor: fmt.Sprintf("n%d", n.Seq)}
+	summary, ok := n.Summary()
+	if !ok {
+		return row
+	}
+	row.Summary = summary
+	switch {
+	case summary.Quarantined:
+		row.State, row.WaitsFor = StateQuarantined, "operator"
+	case summary.Closed:
+		row.State = StateClosed
+	case summary.Lifecycle == "":
+		row.State = StateOpen
+	default:
+		row.State = string(summary.Lifecycle)
+	}
+	return row
+}
+
+// Words returns what a list shows of the latest text, on one line: its beginning, why the
+// last run failed, the called tools, or where the text is.
+func (r *IndexRow) Words() string {
+	words := r.Text
+	switch {
+	case words != "":
+	case r.Code != "":
+		words = strings.Trim(r.Code+": "+r.Detail, ": ")
+	case len(r.Calls) > 0:
+		words = "calls " + strings.Join(r.Calls, ", ")
+	case r.TextSeq > 0:
+		words = fmt.Sprintf("(event %d)", r.TextSeq)
+	}
+	return strings.Join(strings.Fields(words), " ")
 }
 
 // IndexOptions select the sessions of an Index. The zero value selects all with a
@@ -55,21 +88,16 @@ type IndexOptions struct {
 // ErrCursor says that IndexOptions.After is not a cursor.
 var ErrCursor = errors.New("a cursor is that of a listed row, such as n120 or p3.s1")
 
-// Sizes of an Index's reads.
-const (
-	indexWindow = journal.LastNoticesMax // notices in one read
-	indexChunk  = 16                     // rows completed before the first of them is yielded
-	indexAtOnce = 8                      // of these, concurrently
-	indexSteps  = 4                      // older notices of a session read for facts that newer ones lack
-)
+// indexWindow is the number of notices that an Index reads at a time.
+const indexWindow = journal.LastNoticesMax
 
-// Index yields sessions, the one with the newest notice first. A row comes from
-// the session's notices, and for a run that has not ended from a session-actor.
+// Index yields sessions, the one with the newest notice first. A row is the summary
+// in the session's latest notice, and nothing else is read for it. What a running
+// session waits for, its tokens and its cost may have changed since; View has them.
 // Index reads the stream of notices backwards, a window at a time, so it uses no
 // more memory for a million sessions than for a hundred, and yields the first
-// rows at once. If no session-actor answers, Noticed is set: the row is as of its
-// latest notice. A session with a new notice during an Index may be missing: it
-// is the first of the next one.
+// rows at once. A session with a new notice during an Index may be missing: it is
+// the first of the next one.
 //
 // With All, sessions without a kept notice come last, by partition of the log and
 // name. The server walks the subjects of the log for them, one partition at a
@@ -89,9 +117,6 @@ type indexing struct {
 	o     IndexOptions
 	yield func(IndexRow, error) bool
 	ended bool // the reader stopped, or all further notices are too old
-
-	mu      sync.Mutex
-	noViews bool // no session-actor answers
 }
 
 func (x *indexing) run() error {
@@ -157,39 +182,36 @@ func (x *indexing) noticed(before uint64) error {
 
 // window yields the sessions whose last notice is in a part of the stream.
 func (x *indexing) window(from, to uint64) error {
-	known := map[string]*noticeFacts{}
-	for raw, err := range x.c.bus.ReadNotices(x.ctx, "", from, to) {
+	type listed struct {
+		row IndexRow
+		seq uint64
+	}
+	known := map[string]listed{} // by the last notice of each session in the part
+	newest := int64(0)
+	for n, err := range x.c.bus.ReadNotices(x.ctx, "", from, to) {
 		if err != nil {
 			return err
 		}
-		f := known[raw.Session]
-		if f == nil {
-			f = &noticeFacts{session: raw.Session, first: raw.Seq}
-			known[raw.Session] = f
-		}
-		f.apply(raw)
+		known[n.Session] = listed{rowOf(&n), n.Seq}
+		newest = max(newest, n.Time)
 	}
+	x.ended = len(known) > 0 && newest < x.o.since()
 	var sids []string
-	for sid, f := range known {
-		if strings.HasPrefix(sid, x.o.Name) && f.at >= x.o.since() {
+	for sid, of := range known {
+		if strings.HasPrefix(sid, x.o.Name) && of.row.At >= x.o.since() {
 			sids = append(sids, sid)
 		}
 	}
-	x.ended = len(known) > 0 && len(sids) == 0 && x.tooOld(known)
 	slices.SortFunc(sids, func(a, b string) int { return cmp.Compare(known[b].seq, known[a].seq) })
-	var rows []*noticeFacts
 	latest, err := x.latest(sids)
 	if err != nil {
 		return err
 	}
 	for _, sid := range sids {
-		if latest[sid] == known[sid].seq {
-			rows = append(rows, known[sid])
-		}
-	}
-	for chunk := range slices.Chunk(rows, indexChunk) {
-		if err := x.rows(chunk); err != nil || x.ended {
-			return err
+		of := known[sid]
+		if latest[sid] == of.seq && x.o.matches(&of.row) && !x.yield(of.row, nil) {
+			x.ended = true
+			return nil
 		}
 	}
 	return nil
@@ -202,16 +224,6 @@ func (o *IndexOptions) since() int64 {
 	return o.Since.UnixMilli()
 }
 
-// tooOld reports whether every notice of a window is older than Since.
-func (x *indexing) tooOld(known map[string]*noticeFacts) bool {
-	for _, f := range known {
-		if f.at >= x.o.since() {
-			return false
-		}
-	}
-	return true
-}
-
 func (x *indexing) latest(sids []string) (map[string]uint64, error) {
 	seqs := make(map[string]uint64, len(sids))
 	for raw, err := range x.c.bus.LastNotices(x.ctx, sids, 0) {
@@ -221,31 +233,6 @@ func (x *indexing) latest(sids []string) (map[string]uint64, error) {
 		seqs[raw.Session] = raw.Seq
 	}
 	return seqs, nil
-}
-
-// rows completes rows concurrently, and yields those that match the options.
-func (x *indexing) rows(chunk []*noticeFacts) error {
-	rows, errs := make([]IndexRow, len(chunk)), make([]error, len(chunk))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, indexAtOnce)
-	for i, f := range chunk {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			rows[i], errs[i] = x.row(f)
-		})
-	}
-	wg.Wait()
-	for i := range rows {
-		if errs[i] != nil {
-			return errs[i]
-		}
-		if x.o.matches(&rows[i]) && !x.yield(rows[i], nil) {
-			x.ended = true
-			return nil
-		}
-	}
-	return nil
 }
 
 func (o *IndexOptions) matches(r *IndexRow) bool {
@@ -280,13 +267,4 @@ func (x *indexing) silent(partition int, after string) error {
 		after = ""
 	}
 	return nil
-}
-
-// isLiveState reports whether a run in this state has not ended.
-func isLiveState(state string) bool {
-	switch session.Lifecycle(state) {
-	case session.Queued, session.Running, session.WaitingInput, session.Paused, session.Interrupting:
-		return true
-	}
-	return false
 }

@@ -42,9 +42,11 @@ func FillIndex(t testing.TB, url string, n, silent int) {
 		if i >= silent {
 			continue
 		}
-		say("refold.out."+sid, fmt.Sprintf(`{"v":1,"n":2,"type":"RunStarted","session":%q,"seq":1,"at":1,"data":{"run":1,"seq":1,"provider":"p","model":"m"}}`, sid))
+		say("refold.out."+sid, fmt.Sprintf(`{"v":1,"n":2,"type":"RunStarted","session":%q,"seq":1,"at":1,"data":{"run":1,"seq":1,"provider":"p","model":"m"},`+
+			`"summary":{"lifecycle":"running","waits_for":"model","run":1,"provider":"p","model":"m","text":"hi"}}`, sid))
 		if i%10 != 0 {
-			say("refold.out."+sid, fmt.Sprintf(`{"v":1,"n":3,"type":"RunFinished","session":%q,"seq":1,"at":1,"data":{"run":1,"lifecycle":"completed","output":{"text":"done %d"}}}`, sid, i))
+			say("refold.out."+sid, fmt.Sprintf(`{"v":1,"n":3,"type":"RunFinished","session":%q,"seq":1,"at":1,"data":{"run":1,"lifecycle":"completed","output":{"text":"done %d"}},`+
+				`"summary":{"lifecycle":"completed","waits_for":"nobody","run":1,"provider":"p","model":"m","text":"done %d"}}`, sid, i, i))
 		}
 	}
 	select {

@@ -159,10 +159,11 @@ func (c *Client) Quarantine(ctx context.Context, r *Replayed) (stopped bool, err
 	if err != nil {
 		return false, err
 	}
-	notice := session.Notice{
-		Type: session.NoticeSessionQuarantined, Seq: at.Seq, At: time.Now().UnixMilli(), Session: r.Session,
-		Data: session.SessionQuarantined{Reason: at.Reason},
+	last, err := c.bus.LastSummary(ctx, r.Session)
+	if err != nil {
+		return false, err
 	}
+	notice := session.NewQuarantined(r.Session, at.Seq, time.Now().UnixMilli(), at.Reason, last)
 	// The notice first: a stored quarantine always has one.
 	if err := c.bus.Notify(ctx, r.Session, 0, notice.JSON()); err != nil {
 		return false, err

@@ -62,5 +62,8 @@ const ContentTypeMsgpack = "application/msgpack"
 // events of one id.
 func EventID(sid, id string) string { return sid + "." + id }
 
+// UnnumberedID returns the Nats-Msg-Id of a notice without a number: <sid>.<hash of it>.
+func UnnumberedID(sid, hash string) string { return sid + "." + hash }
+
 // NoticeID returns the Nats-Msg-Id of a session's nth notice: <sid>.<n>.
 func NoticeID(sid string, n uint64) string { return sid + "." + strconv.FormatUint(n, 10) }

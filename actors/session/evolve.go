@@ -39,6 +39,10 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 		s.scratch = newScratch()
 	}
 	s.withdrawn, s.progress = s.withdrawn[:0], nil
+	var before standing
+	if !s.quiet {
+		before = s.standing()
+	}
 	s.advance(e)
 	if s.Count == 1 {
 		notify(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: int(s.Rules)})
@@ -52,6 +56,9 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 		notify(s, NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
 		return s.takeNotices(), bad.code
 	}
+	if !s.quiet && len(s.notices) == 0 && s.standing() != before {
+		s.addNotice(0, NoticeSessionChanged, SessionChanged{})
+	}
 	return s.takeNotices(), nil
 }
 
@@ -64,11 +71,15 @@ func (s *State) LastType() string {
 	return eventTypes[s.lastType-1].name
 }
 
-// takeNotices returns the notices of the event being folded and keeps none, since
-// they may hold a run's whole output. An idle session releases its scratch.
+// takeNotices returns the notices of the event being folded, the last of them with the
+// summary, and keeps none, since they may hold a run's whole output. An idle session releases its scratch.
 func (s *State) takeNotices() []Notice {
 	notices := s.notices
-	s.notices = nil
+	if n := len(notices); n > 0 {
+		summary := s.Summary()
+		notices[n-1].Summary = &summary
+	}
+	s.notices, s.text, s.ended = nil, nil, nil
 	if s.isIdle() {
 		if len(s.progress) == 0 { // else Progress does
 			s.releaseScratch()
@@ -141,10 +152,13 @@ func LeafOf(e Event) codec.Hash {
 // notify adds a notice about the event being folded, unless the state is quiet.
 func notify[T any](s *State, typ string, data T) {
 	s.NoticeN++
-	if s.quiet {
-		return
+	if !s.quiet {
+		s.addNotice(uint64(s.NoticeN), typ, data)
 	}
-	s.notices = append(s.notices, Notice{N: uint64(s.NoticeN), Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
+}
+
+func (s *State) addNotice(n uint64, typ string, data any) {
+	s.notices = append(s.notices, Notice{N: n, Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
 }
 
 // apply decodes e and folds its body. It returns the event's type if it could be

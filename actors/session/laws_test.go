@@ -93,8 +93,9 @@ type laws struct {
 	state   *session.State
 	history []session.Event
 	time    int64
-	sparse  bool // compare whole states only now and then
-	sleeps  bool // go on from a snapshot now and then
+	summary session.Summary // of the latest notice
+	sparse  bool            // compare whole states only now and then
+	sleeps  bool            // go on from a snapshot now and then
 	accounts
 }
 
@@ -190,9 +191,15 @@ func (l *laws) fold(door session.Door, payload []byte) {
 func (l *laws) numbered(notices []session.Notice, rejected error) {
 	said := false
 	for i, n := range notices {
-		if l.notices++; n.N != l.notices {
-			l.t.Fatalf("notice %s has number %d, want %d", n.Type, n.N, l.notices)
+		want := uint64(0) // of a notice that is alone and has no number
+		if n.Type != session.NoticeSessionChanged || len(notices) > 1 {
+			l.notices++
+			want = l.notices
 		}
+		if n.N != want {
+			l.t.Fatalf("notice %s has number %d, want %d", n.Type, n.N, want)
+		}
+		l.summarized(n, i == len(notices)-1)
 		if n.Seq != l.state.Seq || n.At != l.state.Clock || n.Session != "s1" {
 			l.t.Fatalf("notice %s is about %s at %d, %d", n.Type, n.Session, n.Seq, n.At)
 		}
@@ -208,6 +215,26 @@ func (l *laws) numbered(notices []session.Notice, rejected error) {
 	}
 	if said != (rejected != nil) {
 		l.t.Fatalf("rejected %v, said so: %v", rejected, said)
+	}
+	v, last := l.state.View(), l.summary
+	isPersons := func(waits string) bool { return waits == "approval" || waits == "input" || waits == "resume" }
+	if v.Lifecycle != last.Lifecycle || (v.Status == "closed") != last.Closed || isPersons(v.WaitsFor) && v.WaitsFor != last.WaitsFor || !isPersons(v.WaitsFor) && isPersons(last.WaitsFor) {
+		l.t.Fatalf("the latest summary is %+v, and the session is %s, %s, waits for %s", last, v.Status, v.Lifecycle, v.WaitsFor)
+	}
+}
+
+// summarized: the last notice of an event has the summary, which is small.
+func (l *laws) summarized(n session.Notice, last bool) {
+	if (n.Summary != nil) != last {
+		l.t.Fatalf("notice %s has a summary: %v; it is the event's last: %v", n.Type, n.Summary != nil, last)
+	}
+	if !last {
+		return
+	}
+	l.summary = *n.Summary
+	text, err := json.Marshal(n.Summary)
+	if err != nil || len(text) > session.SummaryBytesMax {
+		l.t.Fatalf("a summary has %d bytes, %v: %s", len(text), err, text)
 	}
 }
 

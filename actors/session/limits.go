@@ -13,6 +13,9 @@ import (
 const (
 	EventBytesMax     = 768 << 10 // an event's payload; publishers refuse more before sending
 	NoticeBytesMax    = 768 << 10 // a notice's JSON; a larger output is replaced by its sequence
+	SummaryBytesMax   = 8 << 10   // a summary's JSON
+	SummaryTextMax    = 200       // characters of the text in a summary
+	SummaryCallsMax   = 4         // tools that a summary names
 	ProgressTextMax   = 8 << 10   // the turn's text in a TurnSettled
 	ProgressOutputMax = 1 << 10   // the call's output in a CallSettled
 	TroublesMax       = 16        // troubles of one heartbeat, and of one view
@@ -124,9 +127,12 @@ const itemsHeldMax = ItemsMax + CallsSeenMax + queueHeldMax + SteersMax + 2
 // the steers that an ended run left.
 const queueHeldMax = QueueMax + 1
 
-// noticeFixedBytesMax is the size of a RunFinished besides its output: numbers,
-// names, a code and a detail, with every character of the texts escaped.
-const noticeFixedBytesMax = 1<<10 + 6*(64+CodeBytesMax+DetailBytesMax)
+// noticeFixedBytesMax is the size of a RunFinished besides its output: numbers, names, a
+// code, a detail and a summary, with every character of the texts escaped.
+const noticeFixedBytesMax = 1<<10 + 6*(64+CodeBytesMax+DetailBytesMax) + SummaryBytesMax
+
+// SummaryTextBytesMax is the size of the text in a summary.
+const SummaryTextBytesMax = 4 * SummaryTextMax
 
 // callFixedBytesMax is the size of a tool call's effect besides its arguments.
 const callFixedBytesMax = 2<<10 + ByBytesMax + 2*NameBytesMax + 3*HostIDBytesMax + HostRootBytesMax + planner.StepContextBytesMax

@@ -14,12 +14,13 @@ import (
 // JSON on refold.out.<sid>:
 // {"v":1,"n":3,"type":"RunFinished","session":"s1","seq":41,"at":…,"data":{…}}.
 type Notice struct {
-	N       uint64 // 0 only on SessionQuarantined, which no fold publishes, and on progress
+	N       uint64 // 0 on SessionChanged, on the two notices that no fold publishes, and on progress
 	Type    string
 	Seq     uint64 // of its event
 	At      int64  // session clock, Unix milliseconds
 	Session string
-	Data    any // one of the structs below
+	Data    any      // one of the structs below
+	Summary *Summary // of the last notice about an event; else nil
 }
 
 // Notice types: the wire's names.
@@ -35,7 +36,9 @@ const (
 	NoticeBudgetExceeded     = "BudgetExceeded"
 	NoticeContextCleared     = "ContextCleared"
 	NoticeContextCut         = "ContextCut"
+	NoticeSessionChanged     = "SessionChanged"
 	NoticeSessionQuarantined = "SessionQuarantined"
+	NoticeSessionReleased    = "SessionReleased"
 )
 
 // SessionOpened says that the session has its first event. This is always the first
@@ -240,6 +243,32 @@ type SessionQuarantined struct {
 	Reason string `json:"reason" lim:"any"`
 }
 
+// SessionChanged says that the summary has changed in what people look for: the lifecycle
+// of the run, whether the session waits for a person, or whether it is closed. It is
+// published if the event has no other notice.
+//
+// It has no number, and its data is empty.
+type SessionChanged struct{}
+
+// SessionReleased says that the quarantine of the session has ended.
+//
+// The session-actor publishes it, not the fold, so it has no number.
+type SessionReleased struct{}
+
+// NewQuarantined returns the notice that a session is stopped before the event at seq.
+// last is the summary of its notice before.
+func NewQuarantined(sid string, seq uint64, at int64, reason string, last Summary) Notice {
+	last.Quarantined = true
+	return Notice{Type: NoticeSessionQuarantined, Seq: seq, At: at, Session: sid, Data: SessionQuarantined{Reason: reason}, Summary: &last}
+}
+
+// NewReleased returns the notice that a session, stopped before the event at seq, goes
+// on. last is the summary of its notice before.
+func NewReleased(sid string, seq uint64, at int64, last Summary) Notice {
+	last.Quarantined = false
+	return Notice{Type: NoticeSessionReleased, Seq: seq, At: at, Session: sid, Data: SessionReleased{}, Summary: &last}
+}
+
 // noticeJSON is a session's report about one event: a line of a message on
 // refold.out.<session>.
 type noticeJSON struct {
@@ -258,6 +287,8 @@ type noticeJSON struct {
 	At int64 `json:"at"`
 	// The body, according to type.
 	Data any `json:"data" lim:"object"`
+	// What a list shows of the session. The last notice about an event has it.
+	Summary *Summary `json:"summary,omitempty"`
 }
 
 // JSON returns the notice's JSON, at most NoticeBytesMax bytes. Markup is not
@@ -266,7 +297,7 @@ func (n Notice) JSON() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(noticeJSON{V: Version, N: n.N, Type: n.Type, Session: n.Session, Seq: n.Seq, At: n.At, Data: n.Data})
+	err := enc.Encode(noticeJSON{V: Version, N: n.N, Type: n.Type, Session: n.Session, Seq: n.Seq, At: n.At, Data: n.Data, Summary: n.Summary})
 	if err != nil {
 		panic("session: a notice does not encode: " + err.Error())
 	}
@@ -385,6 +416,7 @@ func (s *State) turnSettled(text *Content, usage *Usage, d TurnSettled) {
 	if s.quiet {
 		return
 	}
+	s.text = text
 	d.Text, d.TextBytes = text.beginning(ProgressTextMax)
 	if usage != nil {
 		d.Usage = UsageTotal(*usage)

@@ -22,6 +22,7 @@ func (s *State) foldRunRequested(door Door, data codec.Raw) *refusal {
 	if bad := inputFault(&b.Input); bad != nil {
 		return bad
 	}
+	s.text = &b.Input
 	return s.runRequested(door, &b, data)
 }
 
@@ -282,6 +283,7 @@ func (s *State) steerRequested(b *SteerRequested) *refusal {
 	if bad := inputFault(&b.Input); bad != nil {
 		return bad
 	}
+	s.text = &b.Input
 	if b.Run == 0 && s.Run == nil {
 		return s.newRun(Run{Config: s.configFor(), InputBytes: b.Input.shownBytes()}, "")
 	}
@@ -408,7 +410,7 @@ func (s *State) endRun(end Ended, answer *GenerationSettled) {
 		s.forgetGeneration()
 		s.Turn.Batch.forgetArguments()
 	}
-	s.Last, s.Run = &end, nil
+	s.Last, s.Run, s.ended = &end, nil, run
 	x := s.spaces()
 	x.DropRun(run.Number)
 	s.requeueSteers(run)

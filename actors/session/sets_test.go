@@ -91,6 +91,7 @@ func TestEveryValueOfTheSetsIsDocumented(t *testing.T) {
 		"CodeTranscriptFull":       "full_test.go: it takes a transcript of 10,000 items",
 		"CodeLimitExceeded":        "batch_test.go: it takes a batch of 65 calls",
 		"NoticeSessionQuarantined": "no fold says it",
+		"NoticeSessionReleased":    "no fold says it",
 	}
 	rejections := constants(t, "rejection.go", "Reject")
 	if len(rejections) < 30 {

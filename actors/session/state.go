@@ -27,6 +27,8 @@ type State struct {
 type scratch struct {
 	rules      runRules     // the active run's step rules, compiled
 	notices    []Notice     // of the event being folded
+	text       *Content     // of the event being folded: an input or a model's answer
+	ended      *Run         // the last run that the event being folded ended
 	progress   []Notice     // of the last folded event, until Progress is called
 	withdrawn  []Withdrawal // by the last folded event
 	toolsMoved bool         // inputs of the tool selection may have changed since the latest turn

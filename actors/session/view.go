@@ -64,9 +64,10 @@ type View struct {
 	// answers has received no heartbeat for 1.5 seconds; absent while it can't tell.
 	Unserved []string `json:"unserved,omitempty" lim:"item=any"`
 	// What keeps open effects, or the next attempt at a turn, waiting; each with the
-	// `effects` that wait. Session-actors add to what bridges report: `bridge_silent`, for
-	// a bridge that began an effect and sends no heartbeats any more, and the failure of
-	// an attempt that the run's `retry` repeats.
+	// `effects` that wait. Session-actors add to what bridges report: `stalled`, if they
+	// can store nothing for the session, or a consumer is paused; `bridge_silent`, for a
+	// bridge that began an effect and sends no heartbeats any more, and the failure of an
+	// attempt that the run's `retry` repeats.
 	Troubles []Trouble `json:"troubles,omitempty" lim:"..TroublesMax"`
 	// Length of the transcript.
 	Items int `json:"items" lim:"0.."`
@@ -129,7 +130,7 @@ type Trouble struct {
 	// The code of the latest failure, such as `network`, `overloaded`, `rate_limited`,
 	// `auth` or `deadline_exceeded`; `lacks`, if the target is served without something
 	// that it needs, such as a key; `executor`, if the executor reports the trouble; or,
-	// in a view alone, `bridge_silent`.
+	// in a view alone, `bridge_silent` or `stalled`.
 	Code string `json:"code" lim:"1..CodeBytesMax"`
 	// For people. Bridges remove the secrets that they were given, and send at most 200
 	// bytes.
@@ -147,6 +148,7 @@ const (
 	TroubleLacks    = "lacks"         // the target is served without something that it needs, such as a key
 	TroubleExecutor = "executor"      // the executor reports a fault
 	TroubleSilent   = "bridge_silent" // the bridge that holds the effect sends no heartbeats
+	TroubleStalled  = "stalled"       // the session-actor stores nothing of the session's lane, or a consumer is paused
 	TroubleUnserved = "unserved"      // of a call that waits for approval: no running bridge serves its target
 )
 
@@ -156,7 +158,7 @@ const viewItemsMax = 100
 // View returns a projection of the state.
 func (s *State) View() View {
 	v := View{
-		Shown: s.Shown, Status: "open", WaitsFor: s.waitsFor(), Hash: s.Hash().String(), Chain: s.Chain.String(), Rules: int(s.Rules),
+		Shown: s.Shown, Status: "open", Lifecycle: s.lifecycle(), WaitsFor: s.waitsFor(), Hash: s.Hash().String(), Chain: s.Chain.String(), Rules: int(s.Rules),
 		Install: s.Install.String(), Registry: s.NextRegistry().Hash().String(), Items: s.ItemCount(),
 		ViewSpaces: s.viewSpaces(), Turn: s.viewTurn(), Batch: s.viewBatch(), Tools: s.viewTools(),
 	}
@@ -175,7 +177,6 @@ func (s *State) View() View {
 		v.Host = &host
 	}
 	if s.Last != nil {
-		v.Lifecycle = s.Last.Lifecycle
 		last := *s.Last
 		v.Last = &last
 	}
@@ -184,7 +185,7 @@ func (s *State) View() View {
 		if t := s.Turn; s.turnIsRuns() {
 			run.RetryAt, run.Attempt = t.RetryAt, uint32(t.Attempt)+1
 		}
-		v.Lifecycle, v.Run = s.Run.Lifecycle, &run
+		v.Run = &run
 	}
 	for i := range s.Queue {
 		v.Queue = append(v.Queue, viewRun(&s.Queue[i]))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/journal"
 )
 
 // fold folds one session again and compares it at each event.
@@ -113,11 +114,11 @@ func (f *fold) compareState(e session.Event, c *checkpoint) {
 // notices. before is how many notices precede them.
 func (f *fold) compareNotice(e session.Event, before uint64) {
 	n := f.with.notice
-	if n.N == 0 || n.Seq != e.Seq {
+	if n.Seq != e.Seq {
 		return
 	}
-	f.with.notice.N = 0
-	if now := uint64(f.state.NoticeN); e.Time <= n.At && (n.N <= before || n.N > now) {
+	f.with.notice = journal.LastSaid{}
+	if now := uint64(f.state.NoticeN); n.N > 0 && e.Time <= n.At && (n.N <= before || n.N > now) {
 		expected, found := fmt.Sprintf("number %d", n.N), fmt.Sprintf("numbers %d to %d", before+1, now)
 		f.differ(Difference{
 			Kind: OfNotice, Seq: e.Seq, Expected: expected, Found: found,

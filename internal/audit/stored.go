@@ -30,7 +30,7 @@ type Stored struct {
 	checkpoints []checkpoint
 	unreadable  error                           // why its snapshot can't be used; nil: it has none, or a readable one
 	effects     map[string]journal.StoredEffect // not compared yet, by name
-	notice      journal.LastSaid                // N is 0: none, or it was compared
+	notice      journal.LastSaid                // Seq is 0: none, or it was compared
 }
 
 // checkpoint is a state of a session at one of its events.
@@ -98,7 +98,7 @@ func (f *fold) unmet(ctx context.Context, from Log, last uint64) error {
 		return false, err // nil: the sequence was reused
 	}
 	with := f.with
-	if n := with.notice; n.N > 0 {
+	if n := with.notice; n.Seq > 0 {
 		is, err := hole(n.Seq)
 		if err != nil {
 			return err

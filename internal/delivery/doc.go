@@ -6,9 +6,11 @@
 // A Lane delivers its events in order to one owner. The server pins one client to a
 // lane; the others stand by. Each reset of the lane begins an epoch: deliveries start
 // again at the ack floor, and acknowledgements of earlier epochs do nothing. A gap in
-// deliveries resets the lane. An event is acknowledged to the server once it and all
-// events before it are done. Correctness does not depend on the pin: two processes may
-// briefly believe that they own a lane.
+// deliveries resets the lane. The owner queues events, and takes each before it processes
+// it: in an epoch that has ended, or a lane that is drained, no event can be taken. An
+// event is acknowledged to the server once it and all events before it are done.
+// Correctness does not depend on the pin: two processes may briefly believe that they
+// own a lane.
 //
 // # Effects and wakes
 //

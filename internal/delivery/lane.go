@@ -17,10 +17,10 @@ import (
 type LaneOwner interface {
 	// Epoch begins an epoch: this process owns the lane again, or the lane was reset.
 	// The next deliveries begin at the lane's ack floor, in order, so every session
-	// in memory is unproven. Acks of earlier epochs do nothing.
+	// in memory is unproven. Takes and acks of earlier epochs do nothing.
 	Epoch(epoch uint64)
-	// Deliver accepts the next event of the lane. It may block for any time: the lane
-	// stays pinned, and receives no more than its limits.
+	// Deliver queues the next event of the lane. It must not block. An epoch delivers
+	// no more than the lane's limits before events are acked.
 	Deliver(d Delivery)
 	// Skipped is told of an event that names no session, as a program may publish that
 	// checks no names. It counts as done.
@@ -34,25 +34,26 @@ type Delivery struct {
 	ConsumerSeq uint64 // from 1 in each epoch, without gaps
 	Pending     uint64 // events of the lane not delivered yet
 	TraceParent string // W3C trace context that the publisher claims; empty: none of the right length
-
-	window  *window
-	skipped string // the subject of an event that names no session
-	foreign bool   // the event is of another system
-	number  uint64
+	Handle
 }
+
+// Handle takes and acknowledges a delivery. It does not keep the delivery in memory.
+type Handle struct {
+	window *window
+	number uint64
+}
+
+// Take reports whether the event may be processed. The owner must call it first. It
+// returns false if the delivery's epoch has ended, or the lane is being handed over:
+// Drain waits for the taken events only. The events of an epoch are taken in order.
+func (h Handle) Take() bool { return h.window.take(h.number) }
 
 // Ack reports that all outputs of the event are stored. It returns at once, and may be
 // called from any goroutine, in any order, and more than once. An event is acknowledged
 // to the server once it and all events before it are acked. That message may be late or
 // lost, and then the event is delivered again. After the end of the delivery's epoch Ack
 // does nothing.
-func (d Delivery) Ack() { d.window.done(d.number) }
-
-// AckLater returns Ack as a function that does not keep the delivery in memory.
-func (d Delivery) AckLater() func() {
-	window, number := d.window, d.number
-	return func() { window.done(number) }
-}
+func (h Handle) Ack() { h.window.done(h.number) }
 
 // Lane is one of the consumers that share the log's partitions. Any number of
 // processes may run a lane: the server pins one of them, the owner, and the others
@@ -70,7 +71,6 @@ type Lane struct {
 	owned   atomic.Bool
 	left    atomic.Uint64 // see Left
 	epoch   uint64        // number of the last epoch; Run's goroutine only
-	last    chan struct{} // closed when the last epoch's deliveries have ended
 
 	once
 }
@@ -83,11 +83,9 @@ func (s *Source) Lane(n int) *Lane {
 // LaneOf returns lane n on any implementation of the server.
 func (s *Source) LaneOf(server LaneServer, n int) *Lane {
 	name := subjects.LaneName(n)
-	last := make(chan struct{})
-	close(last)
 	return &Lane{
 		source: s, server: server, number: n, consumer: name,
-		log: s.conn.Log.With("lane", name), once: once{draining: make(chan struct{})}, last: last, resetMu: s.resets,
+		log: s.conn.Log.With("lane", name), once: once{draining: make(chan struct{})}, resetMu: s.resets,
 	}
 }
 
@@ -135,7 +133,6 @@ func (l *Lane) Run(ctx context.Context, owner LaneOwner) error {
 			l.own(ctx, pin, owner)
 		}
 	}
-	<-l.last
 	return nil
 }
 

@@ -15,6 +15,7 @@ func (ackingOwner) Epoch(uint64)           {}
 func (ackingOwner) Skipped(uint64, string) {}
 
 func (o ackingOwner) Deliver(d delivery.Delivery) {
+	d.Take()
 	d.Ack()
 	o.left <- struct{}{}
 }

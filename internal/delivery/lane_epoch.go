@@ -36,7 +36,7 @@ type epoch struct {
 	number uint64
 	pin    string
 	window *window
-	queue  chan Delivery // to the owner; has room for the whole window
+	owner  LaneOwner
 	log    *slog.Logger
 
 	*inbox
@@ -92,7 +92,7 @@ func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoc
 	}
 	l.epoch++
 	e := &epoch{
-		lane: l, number: l.epoch, pin: pin, queue: make(chan Delivery, windowEventsMax),
+		lane: l, number: l.epoch, pin: pin, owner: owner,
 		log: l.log.With("epoch", l.epoch), next: 1, hasPending: pending > 0, reconnects: reconnects,
 	}
 	e.window = newWindow(e.ack)
@@ -101,13 +101,11 @@ func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoc
 	}
 	e.begun = time.Now()
 	select {
-	case <-l.draining: // before deliver starts, so that it delivers nothing
+	case <-l.draining:
 		e.drain()
 	default:
+		owner.Epoch(e.number)
 	}
-	before := l.last
-	l.last = make(chan struct{})
-	go e.deliver(owner, before, l.last)
 	return e, nil
 }
 
@@ -119,32 +117,8 @@ func (e *epoch) ack(reply string) {
 	}
 }
 
-// deliver calls the owner with the epoch's events. It first waits for the former
-// epoch's goroutine, which may still be inside the owner. The lane waits for neither.
-func (e *epoch) deliver(owner LaneOwner, before <-chan struct{}, done chan<- struct{}) {
-	defer close(done)
-	<-before
-	if !e.window.isOpen() {
-		return
-	}
-	owner.Epoch(e.number)
-	for d := range e.queue {
-		switch {
-		case !e.window.hand(d.number):
-		case d.foreign:
-			e.window.done(d.number)
-		case d.skipped != "":
-			owner.Skipped(d.Event.Seq, d.skipped)
-			e.window.done(d.number)
-		default:
-			owner.Deliver(d)
-		}
-	}
-}
-
 func (e *epoch) run(ctx context.Context) pullEnd {
 	end := pullLoop(ctx, e, e.window.freed, e.lane.draining, min(e.lane.ttl/ttlPartTick, tickMax))
-	close(e.queue)
 	e.lane.recordFloor(e.window.end(), e.reconnects)
 	if end == pullReset || end == pullLost {
 		e.stop()
@@ -274,26 +248,25 @@ func (e *epoch) receive(m *nats.Msg) pullEnd {
 	}
 }
 
-// accept adds a new event to the window and queues it for the owner.
+// accept adds a new event to the window and hands it to the owner.
 func (e *epoch) accept(m *nats.Msg, at natsio.AckReply) {
 	door, sid, err := e.lane.source.names.ParseStored(m.Subject)
 	number := e.window.add(heldEvent{seq: at.Seq, reply: m.Reply, bytes: m.Size()})
 	if e.lane.source.conn.Ignores(m) {
-		e.queue <- Delivery{foreign: true, window: e.window, number: number}
+		e.window.done(number)
 		return
 	}
 	if err != nil {
-		// In order with the deliveries, by the goroutine that calls the owner.
-		e.queue <- Delivery{skipped: m.Subject, Event: session.Event{Seq: at.Seq}, window: e.window, number: number}
+		e.owner.Skipped(at.Seq, m.Subject)
+		e.window.done(number)
 		return
 	}
-	// The queue has room for a full window.
-	e.queue <- Delivery{
+	e.owner.Deliver(Delivery{
 		Event: session.Event{Session: sid, Door: door, Seq: at.Seq, Time: at.Time.UnixMilli(), Payload: m.Data},
 		Epoch: e.number, ConsumerSeq: at.ConsumerSeq, Pending: at.Pending,
 		TraceParent: natsio.TraceParentOf(m.Header),
-		window:      e.window, number: number,
-	}
+		Handle:      Handle{e.window, number},
+	})
 }
 
 // receiveStatus handles the server's status of a request.

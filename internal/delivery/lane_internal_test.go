@@ -29,10 +29,17 @@ func testEpoch(t *testing.T) (e *epoch, acks *[]string) {
 	l := New(conn, new(streams.Streams)).Lane(0)
 	l.ttl = time.Minute
 	return &epoch{
-		lane: l, number: 1, next: 1, inbox: &inbox{prefix: "inbox"}, queue: make(chan Delivery, windowEventsMax), log: conn.Log,
+		lane: l, number: 1, next: 1, inbox: &inbox{prefix: "inbox"}, owner: make(queue, windowEventsMax), log: conn.Log,
 		window: newWindow(func(reply string) { *acks = append(*acks, reply) }),
 	}, acks
 }
+
+// queue is a LaneOwner with room for a window.
+type queue chan Delivery
+
+func (queue) Epoch(uint64)           {}
+func (queue) Skipped(uint64, string) {}
+func (q queue) Deliver(d Delivery)   { q <- d }
 
 // checkLater calls check for a time two lives of a pin from now, and for just before.
 func checkLater(e *epoch) pullEnd {
@@ -84,8 +91,8 @@ func TestEpochAcceptsEventsInOrder(t *testing.T) {
 				msg := delivery(m[0], m[1])
 				msg.Subject = "refold.0.in." + sid
 				end = e.receive(msg)
-				for len(e.queue) > 0 {
-					taken = append(taken, <-e.queue)
+				for queue := e.owner.(queue); len(queue) > 0; {
+					taken = append(taken, <-queue)
 				}
 			}
 			if end != test.end {
@@ -272,7 +279,7 @@ func TestWindow(t *testing.T) {
 	if events, bytes := w.room(); events != windowEventsMax-2 || bytes != windowBytesMax-200 {
 		t.Errorf("got room for %d events, %d bytes with 2 events of 100 bytes held", events, bytes)
 	}
-	w.hand(3)
+	w.take(3)
 	if w.settled() {
 		t.Error("settled with an event in the owner's hands")
 	}
@@ -281,8 +288,8 @@ func TestWindow(t *testing.T) {
 		t.Error("not settled, though what the owner got is acked")
 	}
 	w.close()
-	if w.hand(4) {
-		t.Error("an event was handed out after close")
+	if w.take(4) {
+		t.Error("an event was taken after close")
 	}
 	if got := w.end(); got != "r3" {
 		t.Errorf("the last ack was %q, want r3", got)
@@ -315,9 +322,9 @@ func TestEpochAcksOverItsConnectionOnly(t *testing.T) {
 		m.Subject = fmt.Sprintf("refold.%d.in.s", subjects.Partition("s"))
 		e.receive(m)
 	}
-	received(t, e.queue).Ack()
+	received(t, e.owner.(queue)).Ack()
 	server.made++
-	received(t, e.queue).Ack()
+	received(t, e.owner.(queue)).Ack()
 	if want := []string{delivery(6, 1).Reply}; !slices.Equal(server.acked, want) {
 		t.Errorf("acked %q, want %q", server.acked, want)
 	}

@@ -74,6 +74,9 @@ func (o *loadOwner) Skipped(uint64, string) {}
 func (o *loadOwner) Epoch(uint64) { o.last, o.held = make(map[string]int), nil }
 
 func (o *loadOwner) Deliver(d delivery.Delivery) {
+	if !d.Take() {
+		return
+	}
 	sid, n := d.Event.Session, number(d)
 	before, any := o.last[sid]
 	if !any {

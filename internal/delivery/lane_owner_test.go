@@ -23,9 +23,11 @@ import (
 
 // owner is a LaneOwner that keeps its deliveries.
 type owner struct {
-	on func(delivery.Delivery) // inside Deliver; may be nil
+	on func(delivery.Delivery) // with each delivery that was taken; may block; may be nil
 
 	mu     sync.Mutex
+	queue  []delivery.Delivery
+	busy   bool // a goroutine works on the queue
 	epochs []uint64
 	got    []delivery.Delivery
 
@@ -52,11 +54,32 @@ func (o *owner) skips() []string {
 
 func (o *owner) Deliver(d delivery.Delivery) {
 	o.mu.Lock()
-	o.got = append(o.got, d)
-	on := o.on
-	o.mu.Unlock()
-	if on != nil {
-		on(d)
+	defer o.mu.Unlock()
+	o.queue = append(o.queue, d)
+	if !o.busy {
+		o.busy = true
+		go o.work()
+	}
+}
+
+// work takes the queued deliveries, one after another.
+func (o *owner) work() {
+	for {
+		o.mu.Lock()
+		if o.busy = len(o.queue) > 0; !o.busy {
+			o.mu.Unlock()
+			return
+		}
+		d := o.queue[0]
+		o.queue = o.queue[1:]
+		taken := d.Take()
+		if taken {
+			o.got = append(o.got, d)
+		}
+		o.mu.Unlock()
+		if taken && o.on != nil {
+			o.on(d)
+		}
 	}
 }
 

@@ -23,11 +23,11 @@ type window struct {
 
 	mu      sync.Mutex
 	ended   bool
-	closed  bool   // no more events go to the owner
+	closed  bool   // the owner takes no more events
 	base    uint64 // number of held[0]; events are numbered from 0
 	held    []heldEvent
 	bytes   int
-	handed  uint64 // events with lower numbers went to the owner, or were skipped
+	taken   uint64 // events with lower numbers were taken by the owner, or skipped
 	replied string // reply subject of the last ack
 }
 
@@ -50,15 +50,15 @@ func (w *window) add(e heldEvent) uint64 {
 	return w.base + uint64(len(w.held)) - 1
 }
 
-// hand records that an event goes to the owner now. It returns false if the event must
-// not: the epoch has ended or the lane is being handed over.
-func (w *window) hand(number uint64) bool {
+// take records that the owner takes an event now. It returns false if it must not: the
+// epoch has ended or the lane is being handed over.
+func (w *window) take(number uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended || w.closed {
 		return false
 	}
-	w.handed = number + 1
+	w.taken = number + 1
 	return true
 }
 
@@ -105,25 +105,18 @@ func (w *window) room() (events, bytes int) {
 	return windowEventsMax - len(w.held), windowBytesMax - w.bytes
 }
 
-// isOpen reports whether events may still go to the owner.
-func (w *window) isOpen() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.ended && !w.closed
-}
-
-// close stops events from going to the owner. Acknowledging goes on.
+// close makes take refuse events. Acknowledging goes on.
 func (w *window) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
 }
 
-// settled reports whether every event that went to the owner is acknowledged.
+// settled reports whether every event that the owner took is acknowledged.
 func (w *window) settled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.base >= w.handed
+	return w.base >= w.taken
 }
 
 // end makes every later call do nothing. It returns the reply subject of the last ack,

@@ -17,23 +17,23 @@ import (
 type driver struct {
 	*Lane
 	lane     lane
-	arrivals chan Input // epochs and deliveries, in order
+	arrivals arrivals
 	done     chan Input // results of work
 	works    sync.WaitGroup
 	puts     sync.WaitGroup // snapshots
 }
 
 func newDriver(h *Host, lane lane) *driver {
-	return &driver{Lane: h.NewLane(lane.Number(), lane.Owned), lane: lane, arrivals: make(chan Input, batchMax), done: make(chan Input, batchMax)}
+	return &driver{Lane: h.NewLane(lane.Number(), lane.Owned), lane: lane, arrivals: newArrivals(), done: make(chan Input, batchMax)}
 }
 
-// Epoch hands an epoch to the lane, in order with the events around it.
-func (d *driver) Epoch(uint64) { d.arrivals <- &EpochStarted{Left: d.lane.Left()} }
+// Epoch queues an epoch for the lane, in order with the events around it.
+func (d *driver) Epoch(uint64) { d.arrivals.put(arrival{is: &EpochStarted{Left: d.lane.Left()}}) }
 
-// Deliver hands an event to the lane.
+// Deliver queues an event for the lane.
 func (d *driver) Deliver(e delivery.Delivery) {
 	d.host.meters.delivered(d.number, e.Pending)
-	d.arrivals <- &Delivered{Event: e.Event, TraceParent: e.TraceParent, Ack: e.AckLater()}
+	d.arrivals.put(arrival{&Delivered{Event: e.Event, TraceParent: e.TraceParent, Ack: e.Ack}, e.Handle})
 }
 
 // Skipped counts an event that names no session.
@@ -47,10 +47,11 @@ func (d *driver) run(ctx context.Context) error {
 	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
 	defer d.puts.Wait()
 	defer stopPutting()
-	owning := make(chan error, 1)
+	var owning error
+	owned := make(chan struct{})
 	go func() {
-		owning <- d.lane.Run(working, d)
-		close(d.arrivals)
+		defer close(owned)
+		owning = d.lane.Run(working, d)
 	}()
 	if !d.host.opts.NoScrub {
 		d.works.Go(func() { d.daily(working, d.scrub) })
@@ -58,7 +59,7 @@ func (d *driver) run(ctx context.Context) error {
 	if d.number == 0 {
 		d.works.Go(func() { d.daily(working, d.reclaim) })
 	}
-	cause := d.loop(working, putting, cancel)
+	cause := d.loop(working, putting, cancel, owned)
 	cancel()
 	d.host.meters.left(d.number)
 	if d.number == 0 {
@@ -66,8 +67,8 @@ func (d *driver) run(ctx context.Context) error {
 	}
 	d.works.Wait()
 	d.Close()
-	if err := <-owning; cause == nil {
-		cause = err
+	if cause == nil {
+		cause = owning
 	}
 	if cause != nil {
 		return fmt.Errorf("lane %d: %w", d.number, cause)
@@ -76,22 +77,21 @@ func (d *driver) run(ctx context.Context) error {
 	return nil
 }
 
-func (d *driver) loop(working, putting context.Context, giveUp func()) (cause error) {
+// loop steps the lane until it is owned no more.
+func (d *driver) loop(working, putting context.Context, giveUp func(), owned <-chan struct{}) (cause error) {
 	recheck, tick := time.NewTicker(d.host.recheck), time.NewTicker(tickEvery)
 	defer recheck.Stop()
 	defer tick.Stop()
 	for {
-		arrivals := d.arrivals
-		if cause == nil && working.Err() == nil && d.IsFull() {
-			arrivals = nil
+		more := d.arrivals.more
+		if d.IsFull() {
+			more = nil
 		}
 		var in Input
 		select {
-		case next, open := <-arrivals:
-			if !open {
-				return cause
-			}
-			in = next
+		case <-owned:
+			return cause
+		case <-more:
 		case in = <-d.done:
 		case <-recheck.C:
 			in = Recheck{}
@@ -101,7 +101,9 @@ func (d *driver) loop(working, putting context.Context, giveUp func()) (cause er
 		if cause != nil || working.Err() != nil {
 			continue // let the lane end; its next owner gets these events again
 		}
-		d.Step(in, d.host.now())
+		if in != nil {
+			d.Step(in, d.host.now())
+		}
 		d.takeBuffered()
 		if cause = d.carryOut(working, putting); cause != nil {
 			giveUp()
@@ -111,19 +113,15 @@ func (d *driver) loop(working, putting context.Context, giveUp func()) (cause er
 
 // takeBuffered steps the deliveries that are buffered.
 func (d *driver) takeBuffered() {
-	for range batchMax - 1 {
+	for range batchMax {
 		if d.IsFull() {
 			return
 		}
-		select {
-		case next, open := <-d.arrivals:
-			if !open {
-				return // the loop sees it too
-			}
-			d.Step(next, d.host.now())
-		default:
+		in := d.arrivals.take()
+		if in == nil {
 			return
 		}
+		d.Step(in, d.host.now())
 	}
 }
 
@@ -132,7 +130,7 @@ func (d *driver) carryOut(working, putting context.Context) error {
 	more := false
 	if d.IsStoring() && !d.IsFull() {
 		runtime.Gosched() // deliveries first
-		more = len(d.arrivals) > 0
+		more = !d.arrivals.isEmpty()
 	}
 	r := d.Ready(more)
 	for _, ack := range r.Ack {

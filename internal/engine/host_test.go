@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,52 @@ func TestOtherBytesUnderANameQuarantine(t *testing.T) {
 	}
 }
 
+// The notices of a quarantine and of its release say what the notice before said.
+func TestQuarantineAndReleaseKeepTheSummary(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	host := w.begin(engine.Options{})
+	w.run("s1", "hi")
+	w.asked(session.ClassLLM, "openai", "s1", "r1t1")
+	w.answer("s1", "r1t1", "hello")
+	if got, want := w.notices("s1", 3), "SessionOpened RunStarted RunFinished"; got != want {
+		t.Errorf("notices: got %q, want %q", got, want)
+	}
+	host.stop(w)
+	forged := session.Effect{Name: "r2t1", Class: session.ClassLLM, Target: "openai", Payload: []byte{0x80}}
+	bustest.OK(t, errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: "s1", Effect: &forged}})...))
+	w.run("s1", "again")
+	want := session.Summary{Lifecycle: session.Completed, WaitsFor: "nobody", Run: 1, Provider: "openai", Model: "m", Text: "hello"}
+	for n, err := range w.bus.LastNotices(w.ctx, []string{"s1"}, 0) {
+		bustest.OK(t, err)
+		if got, ok := n.Summary(); !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("before: got %+v, want %+v", got, want)
+		}
+	}
+	w.host(engine.Options{})
+	last := func(what string, quarantined bool) {
+		t.Helper()
+		want.Quarantined = quarantined
+		var got session.Summary
+		bustest.Until(t, what, func() bool {
+			var err error
+			got, err = w.bus.LastSummary(w.ctx, "s1")
+			return err == nil && got.Quarantined == quarantined
+		})
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", what, got, want)
+		}
+	}
+	last("the quarantine", true)
+	bustest.Until(t, "the quarantine is stored", func() bool {
+		_, found, err := w.bus.GetQuarantine(w.ctx, "s1")
+		return err == nil && found
+	})
+	// It goes on behind the log's end: none of its events is folded.
+	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s1", []byte(`{"seq":1000,"reason":"a test","released":true}`)))
+	last("the release", false)
+}
+
 func TestAReleasedSessionGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,7 +193,7 @@ func TestAReleasedSessionGoesOn(t *testing.T) {
 	if err := w.bus.PutQuarantine(w.ctx, "s1", nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.notices("s1", 2), "SessionOpened RunStarted"; got != want {
+	if got, want := w.notices("s1", 3), "SessionOpened RunStarted SessionReleased"; got != want {
 		t.Errorf("notices: got %q, want %q", got, want)
 	}
 }

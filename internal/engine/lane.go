@@ -166,7 +166,7 @@ func (l *Lane) IsStoring() bool { return len(l.storing) > 0 }
 func (l *Lane) Close() {
 	l.endAlone()
 	l.host.assignment.setRunning(l.number, false)
-	l.host.wrong.stall(l.number, false)
+	l.host.wrong.stall(l.number, false, l.host.now())
 	l.closed, l.waiting, l.loads, l.folded = true, true, nil, nil
 	if l.ready.GiveBack == nil {
 		l.snapshotAll()

@@ -128,6 +128,8 @@ func (m *Meters) stopped(cause error) {
 	m.notices.Add(1, session.NoticeSessionQuarantined)
 }
 
+func (m *Meters) released() { m.notices.Add(1, session.NoticeSessionReleased) }
+
 // gaugesEvery is how often the owner of lane 0 reads the server's gauges.
 const gaugesEvery = 15 * time.Second
 

@@ -45,10 +45,21 @@ func (m *memory) StoredOutputs(ctx context.Context, sid string) (w journal.Store
 				w.Effects = append(w.Effects, journal.StoredEffect{Name: subjects.EffectName{Session: sid, Effect: effect}, Payload: m.effects[name]})
 			}
 		}
-		if all := m.notices[sid]; len(all) > 0 {
+		if all := m.notices[sid]; len(all) > 0 && all[len(all)-1].n > 0 {
 			return json.Unmarshal(all[len(all)-1].data, &w.Notice)
 		}
 		return nil
 	})
 	return w, err
+}
+
+func (m *memory) LastSummary(ctx context.Context, sid string) (last session.Summary, err error) {
+	err = m.do(ctx, call{op: "LastSummary", sid: sid}, func() error {
+		if all := m.notices[sid]; len(all) > 0 {
+			n := journal.Notice{Payload: all[len(all)-1].data}
+			last, _ = n.Summary()
+		}
+		return nil
+	})
+	return last, err
 }

@@ -15,13 +15,13 @@ import (
 )
 
 // said returns the numbers of a session's notices in the order of their first
-// storing.
+// storing; 0 for one of a quarantine.
 func (d *depot) said(sid string) (numbers []uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	seen := map[uint64]bool{}
 	for _, have := range d.notices[sid] {
-		if have.n == 0 || !seen[have.n] {
+		if have.n == 0 && bytes.Contains(have.data, []byte(session.NoticeSessionQuarantined)) || have.n > 0 && !seen[have.n] {
 			numbers = append(numbers, have.n)
 		}
 		seen[have.n] = true
@@ -62,6 +62,7 @@ type owed struct {
 	effects   []session.Effect
 	withdrawn []session.Withdrawal
 	notices   []uint64
+	change    string // the notice without a number; empty: none
 }
 
 // oracle folds a history and keeps what every event owes.
@@ -79,9 +80,12 @@ func (o *oracle) fold(e session.Event) {
 	for _, effect := range o.state.Open() {
 		was[effect.Name] = true
 	}
-	_, _ = o.state.Evolve(e)
+	notices, _ := o.state.Evolve(e)
 	one := owed{seq: e.Seq, effects: o.state.OpenExcept(func(p session.Place) bool { return was[p.String()] })}
 	one.withdrawn = slices.Clone(o.state.Withdrawals())
+	if len(notices) == 1 && notices[0].N == 0 {
+		one.change = string(notices[0].JSON())
+	}
 	for n := before + 1; n <= uint64(o.state.NoticeN); n++ {
 		one.notices = append(one.notices, n)
 	}
@@ -106,9 +110,11 @@ func (d *depot) missing(sid string, to uint64) []string {
 func (d *depot) unstored(sid string, all []owed) (missing []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	said := map[uint64]bool{}
+	said, changes := map[uint64]bool{}, map[string]bool{}
 	for _, have := range d.notices[sid] {
-		said[have.n] = true
+		if said[have.n] = true; have.n == 0 {
+			changes[string(have.data)] = true
+		}
 	}
 	for _, one := range all {
 		for _, effect := range one.effects {
@@ -134,6 +140,9 @@ func (d *depot) unstored(sid string, all []owed) (missing []string) {
 			if !said[n] {
 				missing = append(missing, fmt.Sprintf("notice %d", n))
 			}
+		}
+		if one.change != "" && !changes[one.change] {
+			missing = append(missing, "notice "+one.change)
 		}
 	}
 	return missing

@@ -169,10 +169,11 @@ func (l *Lane) stop(sid string, stop Stop, stored bool, waiting int, of storer) 
 // it may appear twice, and is missing only if it can't be stored while all streams
 // answer.
 func (h *Host) tellStop(ctx context.Context, sid string, stop Stop) error {
-	notice := session.Notice{
-		Type: session.NoticeSessionQuarantined, Seq: stop.Seq, At: h.now().UnixMilli(), Session: sid,
-		Data: session.SessionQuarantined{Reason: stop.Reason},
+	last, err := h.world.LastSummary(ctx, sid)
+	if err != nil {
+		return err
 	}
+	notice := session.NewQuarantined(sid, stop.Seq, h.now().UnixMilli(), stop.Reason, last)
 	return h.world.Store(ctx, []journal.Output{{Session: sid, Notice: notice.JSON()}})[0]
 }
 

@@ -250,13 +250,16 @@ func (l *Lane) resumed(r *resumption) {
 			l.captureAll([]*actor{going})
 		}
 	}
-	if now := l.sessions[sid]; !s.stop.StaysStored() || now != nil && now.stop != nil {
+	if now := l.sessions[sid]; now != nil && now.stop != nil {
 		l.free(sid)
 		return
 	}
 	at := session.Event{Session: sid, Seq: s.stop.Seq}
 	var other *Stop // that another owner has stored since
 	l.do(&attempt{outside: l.outside, name: "ends the quarantine of " + sid, try: func(ctx context.Context, w outside) error {
+		if err := w.tellRelease(ctx, at); err != nil || !s.stop.StaysStored() {
+			return err
+		}
 		return w.retry(ctx, "end quarantine", at, func() (err error) {
 			other, err = w.endQuarantine(ctx, sid, r.stored)
 			return err
@@ -267,6 +270,26 @@ func (l *Lane) resumed(r *resumption) {
 		}
 		l.free(sid)
 	}})
+}
+
+// tellRelease stores the notice that a session is released, before its quarantine is
+// deleted, so it may appear twice. It gives up after a round: the next notice of the
+// session tells the same.
+func (o outside) tellRelease(ctx context.Context, at session.Event) error {
+	failed, err := o.retryRound(ctx, o.host.roundFor, "tell release", at, func() error {
+		last, err := o.host.world.LastSummary(ctx, at.Session)
+		if err != nil {
+			return err
+		}
+		notice := session.NewReleased(at.Session, at.Seq, o.host.now().UnixMilli(), last)
+		return o.host.world.Store(ctx, []journal.Output{{Session: at.Session, Notice: notice.JSON()}})[0]
+	})
+	if failed {
+		o.log.Error("release not told", "session", at.Session, "seq", at.Seq, "error", err)
+		return nil
+	}
+	o.host.meters.released()
+	return err
 }
 
 // endQuarantine deletes a session's quarantine. If another one is stored, it returns

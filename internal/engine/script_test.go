@@ -166,11 +166,11 @@ func (s *stage) epoch() { s.actor.Epoch(1) }
 // deliver hands events over, in order.
 func (s *stage) deliver(events ...session.Event) {
 	for _, e := range events {
-		s.actor.arrivals <- &Delivered{Event: e, Ack: func() {
+		s.actor.arrivals.put(arrival{is: &Delivered{Event: e, Ack: func() {
 			s.lane.mu.Lock()
 			defer s.lane.mu.Unlock()
 			s.lane.acked[e.Seq] = true
-		}}
+		}}})
 	}
 	if s.cancel != nil {
 		s.settle()

@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/audit"
 	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/subjects"
 )
 
 // wrong is what keeps this host from its promises: what WatchStreams finds, and lanes
@@ -19,9 +20,15 @@ import (
 type wrong struct {
 	mu     sync.Mutex
 	found  []streams.Finding
-	stalls map[int]string // by lane: since when, and why
-	latest string         // the latest failure of work that is tried again
-	failed time.Time      // when that was
+	stalls map[int]stall // by lane
+	latest string        // the latest failure of work that is tried again
+	failed time.Time     // when that was
+}
+
+// stall is why a lane stores nothing, and since when.
+type stall struct {
+	why   string
+	since time.Time
 }
 
 // stallAfter is how long nothing of a lane with unacknowledged events may be stored.
@@ -35,7 +42,7 @@ func (w *wrong) reasons() (all []string) {
 		all = append(all, f.String())
 	}
 	for _, lane := range slices.Sorted(maps.Keys(w.stalls)) {
-		all = append(all, fmt.Sprintf("lane %d stores nothing: %s", lane, w.stalls[lane]))
+		all = append(all, fmt.Sprintf("lane %d stores nothing: %s", lane, w.stalls[lane].why))
 	}
 	return all
 }
@@ -45,9 +52,14 @@ func (w *wrong) shortly() []string {
 	all := w.reasons()
 	all = all[:min(len(all), session.TroublesMax)]
 	for i, why := range all {
-		all[i] = strings.ToValidUTF8(why[:min(len(why), session.TroubleDetailMax)], "")
+		all[i] = short(why)
 	}
 	return all
+}
+
+// short cuts a reason to what a trouble may say.
+func short(why string) string {
+	return strings.ToValidUTF8(why[:min(len(why), session.TroubleDetailMax)], "")
 }
 
 // fails records why work is tried again.
@@ -58,9 +70,25 @@ func (w *wrong) fails(what string, err error) {
 	w.latest = what + ": " + err.Error()
 }
 
-// stall records that a lane stalls, or that it does not. It returns the cause, and
-// whether that is new.
-func (w *wrong) stall(lane int, stalls bool) (why string, changed bool) {
+// holds returns what holds up a session of a lane that waits for a bridge of a consumer:
+// the lane stalls, or one of the consumers is paused. since is zero if it is not known.
+func (w *wrong) holds(lane int, bridges string) (why string, since time.Time, holds bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s, stalls := w.stalls[lane]; stalls {
+		return s.why, s.since, true
+	}
+	for _, f := range w.found {
+		if f.Paused != "" && (f.Paused == subjects.LaneName(lane) || f.Paused == bridges) {
+			return f.Trouble, time.Time{}, true
+		}
+	}
+	return "", time.Time{}, false
+}
+
+// stall records that a lane stalls, or that it does not, at a time of the server. It
+// returns the cause, and whether that is new.
+func (w *wrong) stall(lane int, stalls bool, now time.Time) (why string, changed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, before := w.stalls[lane]
@@ -76,16 +104,16 @@ func (w *wrong) stall(lane int, stalls bool) (why string, changed bool) {
 		why = w.latest
 	}
 	if w.stalls == nil {
-		w.stalls = map[int]string{}
+		w.stalls = map[int]stall{}
 	}
-	w.stalls[lane] = why
+	w.stalls[lane] = stall{why, now}
 	return why, true
 }
 
 // checkStall reports once when the lane begins to stall, and when it goes on.
 func (l *Lane) checkStall() {
 	stalls := len(l.order) > 0 && l.now.Sub(l.moved) >= stallAfter
-	switch why, changed := l.host.wrong.stall(l.number, stalls); {
+	switch why, changed := l.host.wrong.stall(l.number, stalls, l.host.now()); {
 	case !changed:
 	case stalls:
 		l.log.Error("lane_stalled", "unacknowledged", len(l.order), "cause", why)

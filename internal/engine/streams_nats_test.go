@@ -3,6 +3,7 @@ package engine_test
 // Streams are deleted or sealed while a host runs.
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/subjects"
 )
 
 // TestDerivedStreamsAreMadeAgain: notices and timers are deleted while a run waits. The
@@ -71,8 +73,54 @@ func TestSealedStreamIsTold(t *testing.T) {
 	if !slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "REFOLD_OUT has sealed true") }) {
 		t.Errorf("after %v: got %q, want the sealed stream too", time.Since(began), reasons)
 	}
+	data, err := h.View(w.ctx, "s1")
+	var v session.View
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil || len(v.Troubles) != 1 || v.Troubles[0].Code != session.TroubleStalled || !slices.Equal(v.Troubles[0].Effects, []string{"r1t1"}) || !strings.Contains(v.Troubles[0].Detail, "sealed") {
+		t.Errorf("view: got %+v, %v; want that its lane stalls", v.Troubles, err)
+	}
 	if beat := string(h.Heartbeat()); !strings.Contains(beat, "not_ready") || !strings.Contains(beat, "stores nothing") {
 		t.Errorf("heartbeat: got %s, want that a lane stores nothing", beat)
+	}
+}
+
+// TestPausedConsumerIsToldInViews: the consumer of a session's lane, or that of its model's
+// bridges.
+func TestPausedConsumerIsToldInViews(t *testing.T) {
+	t.Parallel()
+	for _, consumer := range []string{"REFOLD_LOG lane", "REFOLD_FX llm-openai"} {
+		t.Run(consumer, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			_, js := testbus.JS(t, w.node)
+			b := w.connect()
+			bustest.OK(t, b.Provision(w.ctx, testbus.Conf(t, ""), 1))
+			_, err := b.EnsureBridge(w.ctx, testbus.Conf(t, ""), session.ClassLLM, "openai")
+			bustest.OK(t, err)
+			stream, name, _ := strings.Cut(consumer, " ")
+			if name == "lane" {
+				name = subjects.LaneName(subjects.Lane(subjects.Partition("s1")))
+			}
+			_, err = js.PauseConsumer(w.ctx, stream, name, time.Now().Add(time.Hour))
+			bustest.OK(t, err)
+			r := w.beginAt(b, engine.Options{})
+			t.Cleanup(func() { r.stop(w) })
+			w.run("s1", "hello")
+			var got []session.Trouble
+			bustest.Until(t, "its view has a trouble", func() bool {
+				data, err := w.bus.RequestView(w.ctx, "s1")
+				var v session.View
+				if err == nil && json.Unmarshal(data, &v) == nil {
+					got = v.Troubles
+				}
+				return len(got) > 0
+			})
+			if got[0].Code != session.TroubleStalled || got[0].Target != "llm/openai" || !strings.HasPrefix(got[0].Detail, "consumer "+name+" of "+stream+" is paused") {
+				t.Errorf("got %+v, want that %s is paused", got, name)
+			}
+		})
 	}
 }
 

@@ -15,6 +15,10 @@ import (
 // addWaits adds to a view what the state does not know: targets that no bridge
 // serves, and troubles that delay the session.
 func (h *Host) addWaits(ctx context.Context, state *session.State, v *session.View) {
+	defer func() {
+		h.addStall(v)
+		v.Troubles = v.Troubles[:min(len(v.Troubles), session.TroublesMax)]
+	}()
 	members := h.bridges.Load()
 	if members == nil {
 		return
@@ -38,7 +42,29 @@ func (h *Host) addWaits(ctx context.Context, state *session.State, v *session.Vi
 	if t, ok := h.failedAttempt(ctx, v); ok {
 		v.Troubles = append(v.Troubles, t)
 	}
-	v.Troubles = v.Troubles[:min(len(v.Troubles), session.TroublesMax)]
+}
+
+// addStall adds why nobody works on the session's open effects, or folds what they come
+// to: its lane stores nothing, or a consumer is paused.
+func (h *Host) addStall(v *session.View) {
+	lane := subjects.LaneOf(subjects.Partition(v.Session), h.opts.Lanes)
+	for _, e := range v.Open {
+		target := targetOf(e)
+		if e.Class == session.ClassWake || slices.ContainsFunc(v.Troubles, func(t session.Trouble) bool { return t.Target == target }) {
+			continue
+		}
+		consumer, err := subjects.BridgeName(e.Class, e.Target)
+		if err != nil {
+			continue // no bridge can pull it
+		}
+		if why, since, holds := h.wrong.holds(lane, consumer); holds {
+			t := session.Trouble{Target: target, Code: session.TroubleStalled, Detail: short(why), Effects: waiting(v.Open, target)}
+			if !since.IsZero() {
+				t.Since = since.UnixMilli()
+			}
+			v.Troubles = append(v.Troubles, t)
+		}
+	}
 }
 
 // unserved returns the targets of open effects that no bridge has served for

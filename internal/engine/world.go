@@ -34,6 +34,7 @@ type World interface {
 	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error
 	ListSnapshots(ctx context.Context, from uint64) iter.Seq2[journal.SnapshotAt, error]
 	StoredOutputs(ctx context.Context, sid string) (journal.StoredOutputs, error)
+	LastSummary(ctx context.Context, sid string) (session.Summary, error)
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
 	DeleteQuarantine(ctx context.Context, sid string, body []byte) error

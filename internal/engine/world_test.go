@@ -154,7 +154,7 @@ func (w *world) notices(sid string, n int) string {
 			if err := json.Unmarshal(line, &said); err != nil {
 				w.t.Fatal(err)
 			}
-			if seen[said.N] {
+			if said.N > 0 && seen[said.N] {
 				continue
 			}
 			seen[said.N] = true

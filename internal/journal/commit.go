@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/internal/natsio"
@@ -50,6 +49,7 @@ type write struct {
 	headers []string // names and values alternate; without the fence
 	awaited bool     // a caller waits for it: it does not wait for the committer's gap
 	order   string   // writes of one order are stored in order, one after another; empty: any order
+	behind  *behind  // it is held back until these writes have their outcomes; nil: it is not
 
 	of       *waiter
 	rejected int  // rejected batches with it
@@ -75,22 +75,22 @@ type waiter struct {
 	room int           // bytes of the committer's room that its writes take
 	left int           // writes without an outcome; the committer's goroutine only
 	done chan struct{} // closed when left is 0
+	next *committer    // holds back writes until then; nil: none does
 }
 
 // unknown returns the error of a call whose context has ended.
 func (of *waiter) unknown() error { return fmt.Errorf("%w: %w", ErrUnknownOutcome, of.ctx.Err()) }
 
-// committer stores messages of one stream. Where the server syncs each message, writes
-// that arrive while a group is pending form the next group, one atomic batch, which
-// costs one sync. Otherwise it sends single messages that don't wait for each other.
-// One goroutine sends and receives (commit_loop.go).
+// committer stores messages of one stream. Writes that arrive while a group is pending
+// form the next group: one atomic batch, which costs one sync. If single messages prove
+// fast, it sends these, and they don't wait for each other (commit_pace.go). One
+// goroutine sends and receives (commit_loop.go).
 type committer struct {
-	journal *Journal
-	stream  string
-	pace    pace          // owned by the goroutine once it runs
-	fast    atomic.Bool   // pace has judged that single messages need no groups
-	gap     time.Duration // least time between two groups; 0: none
-	like    *committer    // with a gap: the committer of the same server whose judgement also holds here
+	journal  *Journal
+	stream   string
+	pace     pace          // owned by the goroutine once it runs
+	slowFrom time.Duration // the constant of this name, except in tests
+	gap      time.Duration // least time between two groups; 0: none
 
 	mu      sync.Mutex
 	queue   []*write
@@ -99,12 +99,12 @@ type committer struct {
 	closed  bool
 	room    chan struct{} // closed when room is released; nil: no caller waits for room
 
-	work chan struct{} // of capacity 1: queue is not empty
+	work chan struct{} // of capacity 1: queue is not empty, or writes are held back no more
 	end  chan struct{} // closed by close
 }
 
 func newCommitter(j *Journal, stream string) *committer {
-	return &committer{journal: j, stream: stream, work: make(chan struct{}, 1), end: make(chan struct{})}
+	return &committer{journal: j, stream: stream, slowFrom: slowFrom, work: make(chan struct{}, 1), end: make(chan struct{})}
 }
 
 // commit stores writes and returns when each has its outcome, in its fields. After
@@ -121,10 +121,15 @@ func (c *committer) commit(ctx context.Context, writes []*write) error {
 // begin queues writes when there is room. The caller waits for them with wait. Without
 // writes it returns nil. Writes larger than all room are queued when it is unused.
 func (c *committer) begin(ctx context.Context, writes []*write) (*waiter, error) {
+	return c.beginBefore(ctx, writes, nil)
+}
+
+// beginBefore is begin for writes that next must store before others.
+func (c *committer) beginBefore(ctx context.Context, writes []*write, next *committer) (*waiter, error) {
 	if len(writes) == 0 {
 		return nil, nil //nolint:nilnil // nothing to wait for
 	}
-	of := &waiter{ctx: ctx, left: len(writes), done: make(chan struct{})}
+	of := &waiter{ctx: ctx, left: len(writes), done: make(chan struct{}), next: next}
 	for _, w := range writes {
 		w.of = of
 		of.room += writeRoomBytes + len(w.data)
@@ -162,11 +167,16 @@ func (c *committer) enqueue(of *waiter, writes []*write) (full <-chan struct{}, 
 		c.started = true
 		go c.run()
 	}
+	c.signal()
+	return nil, nil //nolint:nilnil // there was room
+}
+
+// signal wakes the committer's goroutine.
+func (c *committer) signal() {
 	select {
 	case c.work <- struct{}{}:
 	default:
 	}
-	return nil, nil //nolint:nilnil // there was room
 }
 
 // release releases the room of a call whose writes have their outcomes.

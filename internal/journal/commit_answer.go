@@ -83,7 +83,7 @@ func (s *committerLoop) receive(m *nats.Msg) {
 	if a.err == nil && a.seq <= p.last {
 		// It may answer the previous message on this reply subject. On a new subject
 		// every answer is for this message.
-		s.finish(p)
+		s.finish(p, false)
 		s.requeue(p.writes)
 		return
 	}
@@ -93,7 +93,7 @@ func (s *committerLoop) receive(m *nats.Msg) {
 // answered gives the writes of a pending publish their outcomes, or looks them up or
 // sends them again.
 func (s *committerLoop) answered(p *pending, a acked) {
-	s.finish(p)
+	s.finish(p, a.err == nil && !a.duplicate)
 	w, single := p.writes[0], len(p.writes) == 1
 	switch {
 	case a.err == nil:
@@ -101,6 +101,10 @@ func (s *committerLoop) answered(p *pending, a acked) {
 		for i, w := range p.writes {
 			w.seq, w.duplicate = a.seq-uint64(len(p.writes)-1-i), a.duplicate
 			s.settle(w)
+		}
+		if single {
+			now := time.Now()
+			s.pace.answered(now.Sub(p.sent), p.nth, now)
 		}
 		if single && !a.duplicate {
 			s.pending.reuse(p, a.seq)

@@ -273,7 +273,7 @@ func TestPendingGroupHoldsBackTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, groups := range []bool{true, false} {
 		s := testLoop()
-		s.pace = pace{groups: groups, judged: true}
+		s.pace.fast = !groups
 		told := func() bool { return s.queued() != nil }
 		if !told() {
 			t.Errorf("groups %t: what is queued first is not told", groups)

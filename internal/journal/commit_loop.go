@@ -22,7 +22,8 @@ type committerLoop struct {
 	outstanding int      // writes sent and not answered
 	message     nats.Msg // reused for every write: the connection keeps no reference
 
-	ready  []*write            // taken from the queue, in order; to be sent
+	behind []*write            // taken from the queue, in order; some are held back
+	ready  []*write            // in order; to be sent
 	orders map[string][]*write // orders with a write that is pending or looked up; later writes of each
 	unsent []*pending          // could not be sent
 	wait   time.Duration       // current backoff; 0: none
@@ -76,7 +77,8 @@ func (c *committer) run() {
 		case p := <-s.denied:
 			s.deny(p)
 		case <-s.reset:
-			s.measureAgain()
+			// The server may have another sync_interval now.
+			s.pace = pace{}
 			s.wait, s.until = 0, time.Time{} // the backoff was for the lost connection
 			s.retryUnanswered(0)
 		case <-s.pausing():
@@ -106,7 +108,7 @@ const yieldRounds = 12
 // writes join the next group, which under load is a fifth to a half larger. If no
 // goroutine is runnable, yield returns at once.
 func (s *committerLoop) yield() {
-	if s.outstanding > 0 || !s.pace.groups || time.Now().Before(s.next) {
+	if s.outstanding > 0 || s.pace.fast || time.Now().Before(s.next) {
 		return
 	}
 	for range yieldRounds {
@@ -130,10 +132,11 @@ func (s *committerLoop) pausing() <-chan time.Time {
 // send takes the queue, and sends the writes that may be sent now.
 func (s *committerLoop) send() {
 	s.mu.Lock()
-	s.ready = append(s.ready, s.queue...)
+	s.behind = append(s.behind, s.queue...)
 	clear(s.queue)
 	s.queue = s.queue[:0]
 	s.mu.Unlock()
+	s.releaseHeld()
 	s.early = false
 	if !s.until.IsZero() || len(s.ready) == 0 {
 		return
@@ -145,26 +148,30 @@ func (s *committerLoop) send() {
 	s.unsent = s.unsent[:0]
 }
 
-// waits reports whether a group or a measured burst is pending. Nothing is sent before
-// its answers.
-func (s *committerLoop) waits() bool { return s.outstanding > 0 && (s.pace.groups || s.pace.sent > 0) }
+// waits reports whether nothing is sent before pending writes are answered.
+func (s *committerLoop) waits() bool { return s.outstanding > 0 && !s.pace.fast }
 
-// sendReady sends the ready writes that may be sent. With groups, writes that arrive
-// while one is pending form the next; without, a write waits only for its order.
+// sendReady sends the ready writes that may be sent. If single messages are fast, a
+// write waits only for its order. Otherwise writes that arrive while a group is pending
+// form the next one.
 func (s *committerLoop) sendReady() {
-	if s.early = s.waitsForGap(); s.early {
+	if s.early = s.waitsForGap(); s.early || s.waits() {
 		return
 	}
-	if !s.pace.groups {
-		s.sendSingles()
+	if s.pace.fast {
+		s.sendEach(false, writesMax)
 		return
 	}
-	if s.outstanding > 0 || s.lookingUp > 0 {
+	if s.lookingUp > 0 {
 		return
 	}
 	alone := slices.ContainsFunc(s.ready, func(w *write) bool { return w.alone })
 	if alone || len(s.ready) < batchLeast || time.Now().Before(s.noBatch) {
-		s.sendEach(alone, writesMax)
+		s.sendSample(alone, writesMax)
+		return
+	}
+	if s.gap == 0 && s.pace.takesSample() {
+		s.sendSample(false, sampleMost)
 		return
 	}
 	n, bytes := 0, 0
@@ -187,7 +194,7 @@ func (s *committerLoop) dropEnded() {
 		ended = append(ended, w)
 		return true
 	}
-	s.ready = slices.DeleteFunc(s.ready, isEnded)
+	s.behind, s.ready = slices.DeleteFunc(s.behind, isEnded), slices.DeleteFunc(s.ready, isEnded)
 	for order := range s.orders {
 		s.orders[order] = slices.DeleteFunc(s.orders[order], isEnded)
 	}
@@ -198,17 +205,11 @@ func (s *committerLoop) dropEnded() {
 	}
 }
 
-// sendSingles sends single messages, the first ones in measured bursts.
-func (s *committerLoop) sendSingles() {
-	switch {
-	case s.pace.sent > 0:
-	case s.pace.judged || len(s.ready) < paceLeast:
-		s.sendEach(false, writesMax)
-	case s.outstanding == 0:
-		now := time.Now()
-		if s.sendEach(false, paceMost); s.outstanding >= paceLeast { // else too many waited for their order
-			s.pace.begin(s.outstanding, now)
-		}
+// sendSample is sendEach while nothing is pending.
+func (s *committerLoop) sendSample(alone bool, most int) {
+	now := time.Now()
+	if s.sendEach(alone, most); s.outstanding > 0 {
+		s.pace.begin(s.outstanding, now)
 	}
 }
 
@@ -264,7 +265,9 @@ func (s *committerLoop) sendBatch(group []*write) {
 // add makes writes pending.
 func (s *committerLoop) add(writes ...*write) *pending {
 	s.outstanding += len(writes)
-	return s.pending.add(s.inbox, writes...)
+	p := s.pending.add(s.inbox, writes...)
+	p.nth = s.outstanding
+	return p
 }
 
 // publish sends one message with its own headers and more (names and values).
@@ -284,14 +287,17 @@ func (s *committerLoop) publish(w *write, reply string, more ...string) error {
 	return s.journal.conn.NC.PublishMsg(m)
 }
 
-// finish removes a pending publish that has its answer. The last answer of a burst
-// ends the measurement, whatever it says.
-func (s *committerLoop) finish(p *pending) {
+// finish removes a pending publish that has its answer. A sample ends with its last
+// answer, and without a result if the server has not stored all of its messages: a
+// refusal needs no sync.
+func (s *committerLoop) finish(p *pending, stored bool) {
 	delete(s.pending.open, p.number)
 	s.outstanding -= len(p.writes)
-	if s.pace.sent > 0 && s.outstanding == 0 {
-		s.pace.end(time.Now())
-		s.fast.Store(s.pace.judged && !s.pace.groups)
+	if !stored {
+		s.pace.sample = 0
+	}
+	if s.pace.sample > 0 && s.outstanding == 0 {
+		s.pace.end(time.Now(), s.slowFrom)
 	}
 	if len(p.writes) == 1 {
 		s.free(p.writes[0].order)
@@ -318,6 +324,9 @@ func (s *committerLoop) settle(w *write) {
 	if w.of.left--; w.of.left == 0 {
 		s.release(w.of) // first: the caller may need room at once
 		close(w.of.done)
+		if w.of.next != nil {
+			w.of.next.signal()
+		}
 	}
 	if w.err == nil || w.order == "" {
 		return
@@ -364,7 +373,7 @@ func (s *committerLoop) deny(p *natsio.PermissionError) {
 		if !slices.ContainsFunc(pub.writes, func(w *write) bool { return s.journal.conn.Concerns(p, w.subject) }) {
 			continue
 		}
-		s.finish(pub)
+		s.finish(pub, false)
 		var others []*write
 		for _, w := range pub.writes {
 			if p.Op == "publish" && w.subject != p.Subject {

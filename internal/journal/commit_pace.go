@@ -6,53 +6,83 @@ import (
 )
 
 const (
-	// slowFrom is the time for a message from which a committer uses groups. Without a
-	// sync the shortest burst took 15 to 104 µs a message, with one 258 µs and more
+	// slowFrom is the time for a message from which waiting messages are sent in groups.
+	// Without a sync the shortest of a few samples took 18 to 104 µs a message
 	// (docs/adr/0043). With 100 runs in flight the wrong choice, either way, costs half
 	// of the runs a second or more.
 	slowFrom = 150 * time.Microsecond
-	// The shortest of paceBursts bursts decides, since any burst may have waited for a
-	// processor. Each has paceLeast to paceMost single messages.
-	paceBursts = 8
-	paceLeast  = 16
-	paceMost   = 64
+	// sampleMost is how many of a group's messages are sent singly for a sample. More
+	// cost more syncs; of fewer the way to the server and back is a larger part.
+	sampleMost = batchLeast
+	// samplesFirst is how many groups are samples before the first batch. Any sample may
+	// have waited for a processor: on a busy machine more than half of them do.
+	samplesFirst = 4
+	// Single messages have become slow if for slowFor none took less than slowerBy times
+	// what one took when they proved fast, of slowAnswers or more. Of 64 messages alone
+	// that is often true in a process that waits for a processor.
+	slowFor     = 10 * time.Second
+	slowAnswers = 64
+	slowerBy    = 10
 )
 
-// pace measures how long the server takes for a message, and decides, from the first
-// messages that wait after the connection was made, whether a committer uses groups. Measuring replaced an
-// option: a Go bridge with default options, whose server synced, stored single messages
-// and made 412 runs a second where it makes 1,058 now.
+// pace decides whether waiting messages are sent in groups. They are, until single
+// messages prove fast. Single messages that are sent while nothing else is pending are
+// a sample: the time until the last answer, divided by their number, is no less than
+// what the server takes for one. Too few for a batch are a sample anyway. Of the first
+// four groups, and of the eighth, the sixteenth and so on, some messages are sent singly
+// for one.
 type pace struct {
-	groups bool // waiting writes are sent in groups
-	judged bool // groups is final
+	fast bool          // single messages are fast
+	each time.Duration // for a message, in the sample that proved it
 
-	bursts int           // measured
-	least  time.Duration // for a message, in the shortest burst
-	sent   int           // messages of the pending burst; 0: none is pending
-	begun  time.Time
+	groups int       // that were large enough for a batch
+	due    int       // the number of the next group that is a sample
+	sample int       // messages of the pending sample; 0: none is pending
+	begun  time.Time // when it was sent
+
+	since   time.Time     // when single messages proved fast, or were last found not to be slow
+	answers int           // to single messages since then
+	least   time.Duration // for a message, among these
 }
 
-// begin begins a burst of n messages. Nothing else may be pending until end.
-func (p *pace) begin(n int, now time.Time) { p.sent, p.begun = n, now }
+// takesSample counts a group, and reports whether some of its messages are a sample.
+func (p *pace) takesSample() bool {
+	if p.groups++; p.groups < p.due {
+		return false
+	}
+	if p.groups >= samplesFirst {
+		p.due = 2 * p.groups
+	}
+	return true
+}
 
-// end ends the burst: all its messages are answered.
-func (p *pace) end(now time.Time) {
-	each := now.Sub(p.begun) / time.Duration(p.sent)
-	if p.bursts == 0 || each < p.least {
+// begin begins a sample of n messages. Nothing else is pending until end.
+func (p *pace) begin(n int, now time.Time) { p.sample, p.begun = n, now }
+
+// end ends the sample: all its messages are answered.
+func (p *pace) end(now time.Time, slowFrom time.Duration) {
+	each := now.Sub(p.begun) / time.Duration(p.sample)
+	p.sample = 0
+	if each < slowFrom {
+		*p = pace{fast: true, each: max(each, 1), since: now}
+	}
+}
+
+// answered takes the time of a single message, which was sent when it was the last of n
+// pending ones. If single messages have become slow, their pace is unknown again: the
+// stream may have another leader, or its disk more to do.
+func (p *pace) answered(took time.Duration, n int, now time.Time) {
+	if !p.fast {
+		return
+	}
+	if each := took / time.Duration(n); p.answers == 0 || each < p.least {
 		p.least = each
 	}
-	p.sent = 0
-	if p.bursts++; p.bursts == paceBursts {
-		p.groups, p.judged = p.least >= slowFrom, true
+	if p.answers++; p.answers < slowAnswers || now.Sub(p.since) < slowFor {
+		return
 	}
-}
-
-// measureAgain drops the measurement, since the server may have been started again with
-// another sync_interval. A committer that follows another one has none.
-func (s *committerLoop) measureAgain() {
-	if s.like == nil {
-		s.pace = pace{}
-		s.fast.Store(false)
+	if p.answers, p.since = 0, now; p.least > slowerBy*p.each {
+		*p = pace{}
 	}
 }
 
@@ -60,10 +90,7 @@ func (s *committerLoop) measureAgain() {
 // sent less than gap ago. If not, the next gap begins. A committer that sends single
 // messages has no gap, and an awaited write does not wait for it.
 func (s *committerLoop) waitsForGap() bool {
-	if s.gap == 0 || s.waits() {
-		return false
-	}
-	if s.pace.groups = !s.like.fast.Load(); !s.pace.groups {
+	if s.gap == 0 || s.pace.fast || s.outstanding > 0 {
 		return false
 	}
 	now := time.Now()

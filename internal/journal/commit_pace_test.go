@@ -1,73 +1,91 @@
 package journal
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/natsio"
 )
 
-// TestPace: the burst with the shortest time for a message decides whether waiting
-// messages are sent in groups, and nothing is decided earlier.
-func TestPace(t *testing.T) {
+// TestOneFastSampleEndsGroups: waiting messages are sent in groups until a sample of
+// single messages is fast. A sample is never faster than the server, so slow ones prove
+// nothing.
+func TestOneFastSampleEndsGroups(t *testing.T) {
 	t.Parallel()
-	const fast, slow = slowFrom - 1, slowFrom
+	var p pace
+	now := time.Unix(1, 0)
 	for _, c := range []struct {
-		name           string
-		each           []time.Duration
-		judged, groups bool
-	}{
-		{"too few", slices.Repeat([]time.Duration{slow}, paceBursts-1), false, false},
-		{"all were slow", slices.Repeat([]time.Duration{slow}, paceBursts), true, true},
-		{"one was fast", append(slices.Repeat([]time.Duration{slow}, paceBursts-1), fast), true, false},
-	} {
-		var p pace
-		now := time.Unix(1, 0)
-		for _, each := range c.each {
-			p.begin(paceLeast, now)
-			now = now.Add(paceLeast * each)
-			p.end(now)
-		}
-		if p.judged != c.judged || p.groups != c.groups {
-			t.Errorf("%s: judged %v, in groups %v, want %v and %v", c.name, p.judged, p.groups, c.judged, c.groups)
+		n    int
+		each time.Duration
+		fast bool
+	}{{1, slowFrom, false}, {sampleMost, slowFrom, false}, {3, time.Second, false}, {2, slowFrom - 1, true}} {
+		p.begin(c.n, now)
+		now = now.Add(time.Duration(c.n) * c.each)
+		if p.end(now, slowFrom); p.fast != c.fast || p.sample != 0 {
+			t.Errorf("%d messages, each in %v: got fast %v and a sample of %d, want %v and none", c.n, c.each, p.fast, p.sample, c.fast)
 		}
 	}
 }
 
-// TestPaceIsMeasuredAgain: after a reconnect a committer measures again, since the server
-// may have been started again with another sync_interval. The committer of wakes follows.
-func TestPaceIsMeasuredAgain(t *testing.T) {
+// TestSamplesAreRare: of a thousand groups, eleven are samples.
+func TestSamplesAreRare(t *testing.T) {
 	t.Parallel()
-	effects, wakes := testLoop(), testLoop()
-	wakes.gap, wakes.like, wakes.pace = time.Nanosecond, effects.committer, pace{groups: true, judged: true}
-	for _, each := range []time.Duration{slowFrom - 1, slowFrom, slowFrom - 1} {
-		effects.measureAgain()
-		wakes.measureAgain()
-		if effects.pace.judged || effects.fast.Load() || !wakes.pace.judged {
-			t.Fatalf("after a reconnect: effects judged %v, fast %v, wakes judged %v", effects.pace.judged, effects.fast.Load(), wakes.pace.judged)
+	var p pace
+	var got []int
+	for n := range 1000 {
+		if p.takesSample() {
+			got = append(got, n+1)
 		}
-		now := time.Unix(1, 0)
-		for range paceBursts {
-			effects.pace.begin(paceLeast, now)
-			now = now.Add(paceLeast * each)
-			effects.pace.end(now)
+	}
+	if want := []int{1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512}; !slices.Equal(got, want) {
+		t.Errorf("got samples of the groups %v, want %v", got, want)
+	}
+}
+
+// TestSlowMessagesEndSingles: when no single message was fast for ten seconds, the pace
+// is unknown again. One message that took long says nothing.
+func TestSlowMessagesEndSingles(t *testing.T) {
+	t.Parallel()
+	const each = 10 * time.Microsecond
+	for _, c := range []struct {
+		name string
+		all  time.Duration // that each of slowAnswers takes, for each that is pending
+		one  time.Duration // that the last one takes
+		late time.Duration
+		want bool
+	}{
+		{"all are fast", each, each, slowFor, true},
+		{"one is slow", each, time.Second, slowFor, true},
+		{"one is fast", time.Second, each, slowFor, true},
+		{"all are slow", slowerBy*each + 1, slowerBy*each + 1, slowFor, false},
+		{"all are slow, for less than ten seconds", time.Second, time.Second, slowFor - 1, true},
+	} {
+		begun := time.Unix(1, 0)
+		p := pace{fast: true, each: each, since: begun}
+		for i := range slowAnswers {
+			took := c.all
+			if i == slowAnswers-1 {
+				took = c.one
+			}
+			p.answered(5*took, 5, begun.Add(c.late))
 		}
-		effects.fast.Store(effects.pace.judged && !effects.pace.groups)
-		wakes.waitsForGap()
-		if want := each >= slowFrom; !effects.pace.judged || effects.pace.groups != want || wakes.pace.groups != want {
-			t.Errorf("%v a message: judged %v, effects in groups %v, wakes %v, want %v", each, effects.pace.judged, effects.pace.groups, wakes.pace.groups, want)
+		if p.fast != c.want {
+			t.Errorf("%s: got fast %v, want %v", c.name, p.fast, c.want)
 		}
 	}
 }
 
 // TestWakesWaitForTheGap: the committer of wakes waits between two groups, unless a wake
-// is awaited, or the server stores single messages as fast.
+// is awaited, or the server is fast with single messages.
 func TestWakesWaitForTheGap(t *testing.T) {
 	t.Parallel()
-	s := &committerLoop{committer: &committer{gap: time.Hour, like: &committer{}, pace: pace{groups: true, judged: true}}}
+	s := &committerLoop{committer: &committer{gap: time.Hour}}
 	wants := func(what string, want bool) {
 		t.Helper()
 		if got := s.waitsForGap(); got != want {
@@ -81,35 +99,99 @@ func TestWakesWaitForTheGap(t *testing.T) {
 	wants("somebody waits", false)
 	s.ready = s.ready[:1]
 	wants("the one after it", true)
-	s.like.fast.Store(true)
-	wants("the server takes single messages as fast", false)
-	if s.pace.groups {
-		t.Error("wakes go out in groups, though the server takes single messages as fast")
-	}
+	s.pace.fast = true
+	wants("single messages are fast", false)
 }
 
-// TestBurstEndsWithItsLastAnswer: the last answer ends a burst even if it is ignored or
-// a denial. Nothing is sent during a burst, so one that did not end would stop the
-// committer.
-func TestBurstEndsWithItsLastAnswer(t *testing.T) {
+// TestSampleEndsWithItsLastAnswer: the last answer ends a sample. It proves nothing if
+// an answer is ignored, a refusal or a denial, which needs no sync. Nothing is sent
+// during a sample, so one that did not end would stop the committer.
+func TestSampleEndsWithItsLastAnswer(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
-	all := s.testWrites(5)
-	number := s.sent(all[0])
-	stored := &nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(`{"stream":"S","seq":1}`)}
-	s.receive(stored)
-	if again := s.sent(all[2]); again != number {
-		t.Fatalf("the next number is %d, want %d again", again, number)
+	s.slowFrom = time.Hour
+	all := s.testWrites(9)
+	next := all
+	send := func(n int) (numbers []uint64) {
+		for _, w := range next[:n] {
+			w.order = ""
+			numbers = append(numbers, s.sent(w))
+		}
+		next = next[n:]
+		s.pace.begin(n, time.Now())
+		return numbers
 	}
-	s.pace.begin(1, time.Now())
-	s.receive(stored)
-	if s.pace.sent != 0 || len(s.ready) != 1 {
-		t.Errorf("an answer that is not believed: a burst of %d is under way and %d go out again, want 0 and 1", s.pace.sent, len(s.ready))
+	answer := func(number uint64, text string) {
+		s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(text)})
 	}
-	s.sent(all[4])
-	s.pace.begin(1, time.Now())
-	s.deny(&natsio.PermissionError{Op: "publish", Subject: all[4].subject})
-	if s.pace.sent != 0 {
-		t.Errorf("a denial: a burst of %d is under way", s.pace.sent)
+	ended := func(what string, fast bool) {
+		t.Helper()
+		if s.pace.sample != 0 || s.pace.fast != fast {
+			t.Errorf("%s: got a sample of %d and fast %v, want none and %v", what, s.pace.sample, s.pace.fast, fast)
+		}
+	}
+	const stored = `{"stream":"S","seq":1}`
+	first := send(1)[0]
+	answer(first, stored)
+	ended("stored", true)
+	s.pace = pace{}
+	answer(send(1)[0], stored)
+	ended("an answer that is ignored", false)
+	numbers := send(2)
+	answer(numbers[0], refusal(codeTooLarge))
+	answer(numbers[1], `{"stream":"S","seq":2}`)
+	ended("a refusal", false)
+	answer(send(1)[0], `{"stream":"S","seq":2,"duplicate":true}`)
+	ended("a duplicate", false)
+	send(1)
+	s.deny(&natsio.PermissionError{Op: "publish", Subject: all[5].subject})
+	ended("a denial", false)
+	send(1)
+	s.retryUnanswered(0)
+	ended("no answer", false)
+}
+
+// TestRestartIsJudgedAnew: a server is started again with `sync_interval: always`. What
+// waits is then stored in groups, though single messages were fast before.
+func TestRestartIsJudgedAnew(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t, bustest.Interval)
+	j, ctx := testJournal(t, node, natsio.DurabilityUnknown)
+	provisionTest(t, ctx, j)
+	grouped := func(sid string) bool {
+		t.Helper()
+		last, n := uint64(0), 0
+		for round := range samplesFirst + 2 { // the first ones are samples, until one was fast
+			var all []*write
+			for i := range 2 * sampleMost {
+				w, err := j.writeOf(&Output{Session: fmt.Sprint(sid, round, "of", i), Notice: []byte("x"), N: 1})
+				bustest.OK(t, err)
+				all = append(all, w)
+			}
+			bustest.OK(t, j.notices.commit(ctx, all))
+			for _, w := range all {
+				bustest.OK(t, w.err)
+				last = max(last, w.seq)
+			}
+		}
+		for seq := last; seq > last-2*sampleMost; seq-- {
+			m, err := j.leaderGet(ctx, j.names.NoticesStream(), getRequest{Seq: seq})
+			bustest.OK(t, err)
+			if m.header.Get("Nats-Batch-Id") != "" {
+				n++
+			}
+		}
+		return n > 0
+	}
+	// What a sample takes depends on the machine, so the limit says what is fast.
+	j.notices.slowFrom, j.notices.pace = time.Hour, pace{}
+	if grouped("before") {
+		t.Error("before the restart, messages are stored in groups; want single ones")
+	}
+	node.Stop()
+	j.notices.slowFrom = 0
+	node.Start(func(o *server.Options) { o.SyncAlways = true })
+	if !grouped("after") {
+		t.Error("after the restart, single messages are stored; want groups")
 	}
 }

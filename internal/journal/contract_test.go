@@ -49,6 +49,7 @@ var cases = map[string]func(*testing.T, testbus.Env){
 	"snapshots, listed":         listSnapshots,
 	"count":                     countContract,
 	"outputs":                   storedOutputsContract,
+	"last summary":              lastSummaryContract,
 	"quarantine":                quarantineContract,
 	"lane notes":                noteContract,
 	"blobs":                     blobsContract,

@@ -10,10 +10,9 @@
 //
 // # Append
 //
-// Each stream has one committer, which is one goroutine. Where the server syncs each
-// message, it sends waiting messages as one atomic batch, since a batch costs one sync;
-// elsewhere it sends single messages. It decides by the time that the first messages
-// take (docs/adr/0043).
+// Each stream has one committer, which is one goroutine. It sends waiting messages as
+// one atomic batch, which costs one sync, until single messages prove fast, as they
+// are where the server does not sync each (docs/adr/0091).
 //
 //   - An unknown outcome is never a failure: a message that timed out is sent again
 //     under the same name until ctx ends. Only then the call fails, and its error wraps
@@ -22,7 +21,8 @@
 //     stream's leader: equal bytes are success, different bytes are a result (claims) or
 //     a *ViolationError (effects).
 //   - A name that is taken but unreadable is an *UnreadableError after three tries.
-//   - The notices of a session are stored in order, after the effects that they mention.
+//   - The notices of a session are stored in order, after the effects that they mention:
+//     Store queues both at once, and the committer of notices holds these back.
 //
 // # Read
 //

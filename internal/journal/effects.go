@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -86,7 +85,7 @@ type StoredOutputs struct {
 // LastSaid is the last stored notice of a session. It is zero if the stream holds
 // none, or if no fold published the last one.
 type LastSaid struct {
-	N   uint64 `json:"n"`
+	N   uint64 `json:"n"`   // 0: it has no number
 	Seq uint64 `json:"seq"` // of the event that it is about
 	At  int64  `json:"at"`  // the session's clock at that event
 }
@@ -105,10 +104,20 @@ func (j *Journal) StoredOutputs(ctx context.Context, sid string) (w StoredOutput
 	if err != nil {
 		return w, fmt.Errorf("read the last notice of %s: %w", sid, err)
 	}
-	var last LastSaid
-	line := m.data[bytes.LastIndexByte(m.data, '\n')+1:]
-	if !j.conn.IsForeign(m.header) && json.Unmarshal(line, &last) == nil && last.N > 0 { // else no fold published it
-		w.Notice = last
+	if !j.conn.IsForeign(m.header) {
+		w.Notice = lastSaidIn(m.data)
 	}
 	return w, nil
+}
+
+// lastSaidIn returns the last notice in a message, zero if no fold published it.
+func lastSaidIn(payload []byte) LastSaid {
+	var last struct {
+		LastSaid
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(lastLine(payload), &last) != nil || last.N == 0 && last.Type != session.NoticeSessionChanged {
+		return LastSaid{}
+	}
+	return last.LastSaid
 }

@@ -25,7 +25,7 @@ func New(conn *natsio.Conn, s *streams.Streams, coreOnly bool) *Journal {
 	j := &Journal{conn: conn, names: names, streams: s}
 	j.logs, j.effects = newCommitter(j, names.LogStream()), newCommitter(j, names.EffectsStream())
 	j.timers, j.notices = newCommitter(j, names.TimersStream()), newCommitter(j, names.NoticesStream())
-	j.timers.gap, j.timers.like, j.timers.pace = wakesGap, j.effects, pace{groups: true, judged: true}
+	j.timers.gap = wakesGap
 	j.packs = newCommitter(j, names.PacksStream())
 	if coreOnly {
 		j.unanswered = &unanswered{}

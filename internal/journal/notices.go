@@ -1,14 +1,15 @@
 package journal
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 
-	"github.com/nats-io/nuid"
-
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
 
@@ -24,10 +25,23 @@ type Notice struct {
 	Payload []byte // JSON, a notice a line
 }
 
+// Summary returns the summary of the last notice in the message; false: it has none.
+func (n *Notice) Summary() (session.Summary, bool) {
+	var last struct {
+		Summary *session.Summary `json:"summary"`
+	}
+	if json.Unmarshal(lastLine(n.Payload), &last) != nil || last.Summary == nil {
+		return session.Summary{}, false
+	}
+	return *last.Summary, true
+}
+
+func lastLine(payload []byte) []byte { return payload[bytes.LastIndexByte(payload, '\n')+1:] }
+
 // Notify publishes a message whose last notice is the nth of a session. The same n
 // again within the stream's duplicate window succeeds and stores nothing; readers drop
-// later repeats by the notices' numbers. A notice of n 0 is from no fold, and never a
-// repeat.
+// later repeats by the notices' numbers. A message whose notice has no number, n 0, is a
+// repeat of one with the same bytes.
 func (j *Journal) Notify(ctx context.Context, sid string, n uint64, payload []byte) error {
 	return errors.Join(j.Store(ctx, []Output{{Session: sid, Notice: payload, N: n}})...)
 }
@@ -38,11 +52,11 @@ func (j *Journal) noticeWrite(sid string, n uint64, payload []byte) (*write, err
 		return nil, err
 	}
 	id := subjects.NoticeID(sid, n)
+	if n == 0 {
+		id = subjects.UnnumberedID(sid, codec.Digest(payload).String())
+	}
 	if log := j.conn.LogID(); log != "" {
 		id += "." + log // another system may have a session of this name
-	}
-	if n == 0 {
-		id = nuid.Next()
 	}
 	w := &write{subject: subject, data: payload, order: sid, headers: []string{subjects.HeaderMsgID, id}}
 	return w, j.check(w, noticeBytesMax)
@@ -65,6 +79,25 @@ func (j *Journal) NoticesKept(ctx context.Context) (first, last uint64, err erro
 func (j *Journal) LastNotice(ctx context.Context) (uint64, error) {
 	_, last, err := j.NoticesKept(ctx)
 	return last, err
+}
+
+// LastSummary returns the summary in a session's last stored notice, from the leader. It
+// is zero if none is stored, or the last one has no summary.
+func (j *Journal) LastSummary(ctx context.Context, sid string) (session.Summary, error) {
+	subject, err := j.names.Out(sid)
+	if err != nil {
+		return session.Summary{}, err
+	}
+	m, err := j.lastOn(ctx, j.names.NoticesStream(), subject)
+	if err != nil {
+		return session.Summary{}, fmt.Errorf("read the last notice of %s: %w", sid, err)
+	}
+	if j.conn.IsForeign(m.header) {
+		return session.Summary{}, nil
+	}
+	n := Notice{Payload: m.data}
+	last, _ := n.Summary()
+	return last, nil
 }
 
 // ReadNotices yields the notices of a session (of all, if sid is empty) with sequences

@@ -231,3 +231,18 @@ func TestNameThatCantBeRead(t *testing.T) {
 		t.Errorf("its withdrawal, which comes too late: %v", errs[0])
 	}
 }
+
+// The server compares the ids of the whole log, so those of events name the session.
+func TestOneIDOfTwoSessionsStoresBoth(t *testing.T) {
+	t.Parallel()
+	b, ctx := testbus.Provisioned(t, bustest.Server(t)), testbus.Context(t)
+	var seqs []uint64
+	for _, sid := range []string{"s1", "s2", "s1"} {
+		seq, err := b.Publish(ctx, session.DoorIn, sid, []byte("{}"), "id")
+		bustest.OK(t, err)
+		seqs = append(seqs, seq)
+	}
+	if seqs[0] == seqs[1] || seqs[0] != seqs[2] {
+		t.Errorf("stored at %d, want one event of each session, and its repeat there", seqs)
+	}
+}

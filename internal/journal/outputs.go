@@ -22,12 +22,13 @@ type Output struct {
 	Effect   *session.Effect
 	Withdraw *session.Withdrawal // an effect whose claim is stored as withdrawn
 	Notice   []byte              // notices about one event, as lines of JSON
-	N        uint64              // number of the last of them; 0: from no fold. Of a withdrawal: the claim to store, as Store raises it; 0: the first
+	N        uint64              // number of the last of them; 0: it has none. Of a withdrawal: the claim to store, as Store raises it; 0: the first
 
 	Awaited     bool   // of a wake: a caller waits for it, so it is stored as soon as possible
 	TraceParent string // header of an effect; empty: none. Owners may differ in it
 
 	taken bool // the effect's name holds one of another system
+	held  bool // the notices were held back, since an effect of the session was not stored at once
 }
 
 // Store stores outputs, and returns the error of each, nil if it is stored.
@@ -47,20 +48,19 @@ type Output struct {
 // storing everything again is safe.
 func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
 	s := storeCall{journal: j, outputs: outputs, errs: make([]error, len(outputs)), failed: map[string]int{}}
-	hasEffects := make(map[string]bool, len(outputs)) // sessions with effects or withdrawals
-	for i := range outputs {
-		if outputs[i].isEffect() {
-			hasEffects[outputs[i].Session] = true
-		}
-	}
 	effects := s.begin(ctx, j.effects, (*Output).isEffect)
 	wakes := s.begin(ctx, j.timers, (*Output).isWake)
-	notices := s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && !hasEffects[o.Session] })
+	if effects.err != nil {
+		s.end(effects) // so that no notice of their sessions is sent
+	}
+	s.behind = s.after(effects)
+	notices := s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil })
 	s.end(effects)
-	s.end(notices)
 	s.storeBeside(ctx, effects)
 	s.withdrawNext(ctx, effects)
-	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && hasEffects[o.Session] }))
+	s.end(notices)
+	s.behind = nil
+	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.held }))
 	s.end(wakes) // notices don't wait for wakes, only the return does
 	return s.errs
 }
@@ -145,6 +145,7 @@ type storeCall struct {
 	outputs []Output
 	errs    []error
 	failed  map[string]int // index of the first output of a session that failed
+	behind  *behind        // the effects for which notices are held back; nil: none
 }
 
 // outputGroup has the writes that one committer got.
@@ -164,6 +165,7 @@ func (s *storeCall) begin(ctx context.Context, to *committer, some func(*Output)
 		if !some(o) {
 			continue
 		}
+		o.held = false
 		if first, failed := s.failed[o.Session]; o.Notice != nil && failed && first < i {
 			s.errs[i] = errOrder
 			continue
@@ -173,10 +175,40 @@ func (s *storeCall) begin(ctx context.Context, to *committer, some func(*Output)
 			s.fail(i, err)
 			continue
 		}
+		if o.Notice != nil {
+			w.behind = s.behind
+		}
 		g.writes, g.of = append(g.writes, w), append(g.of, i)
 	}
-	g.waiter, g.err = to.begin(ctx, g.writes)
+	var next *committer
+	if to == s.journal.effects {
+		next = s.journal.notices
+	}
+	g.waiter, g.err = to.beginBefore(ctx, g.writes, next)
 	return g
+}
+
+// after makes notices wait for the effects of their sessions. The committer of notices
+// holds them back, and refuses those of a session with an effect that was not stored at
+// once: that may be stored yet.
+func (s *storeCall) after(effects outputGroup) *behind {
+	if effects.waiter == nil {
+		return nil
+	}
+	of := make([]string, len(effects.of)) // the caller may change its outputs once ctx has ended
+	for at, i := range effects.of {
+		of[at] = s.outputs[i].Session
+	}
+	unstored := sync.OnceValue(func() map[string]bool {
+		sessions := map[string]bool{}
+		for at, w := range effects.writes {
+			if w.err != nil || w.foreign || w.existing != nil && !bytes.Equal(w.existing, w.data) {
+				sessions[of[at]] = true
+			}
+		}
+		return sessions
+	})
+	return &behind{effects.waiter, func(session string) bool { return !unstored()[session] }}
 }
 
 // end waits for a group and records its errors.
@@ -186,6 +218,9 @@ func (s *storeCall) end(g outputGroup) {
 	}
 	for at, i := range g.of {
 		w, err := g.writes[at], g.err
+		if s.outputs[i].held = err == nil && errors.Is(w.err, errHeld); s.outputs[i].held {
+			continue
+		}
 		if err == nil {
 			err = outcomeOf(&s.outputs[i], w)
 		}

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/refold/refold/actors/session"
@@ -62,6 +63,38 @@ func storedOutputsContract(t *testing.T, e testbus.Env) {
 		say("outputs", 0, payload)
 		want("outputs", journal.LastSaid{}, turn, call)
 	}
+	say("outputs", 0, `{"type":"SessionChanged","seq":11,"at":250}`)
+	want("outputs", journal.LastSaid{Seq: 11, At: 250}, turn, call)
 	say("outputs", 4, `{"n":3,"seq":12,"at":300}`+"\n"+`{"n":4,"seq":12,"at":300}`)
 	want("outputs", journal.LastSaid{N: 4, Seq: 12, At: 300}, turn, call)
+}
+
+// lastSummaryContract: every server returns the summary in the last notice of a session,
+// and a notice without a number is stored once.
+func lastSummaryContract(t *testing.T, e testbus.Env) {
+	want := func(sid string, summary session.Summary) {
+		t.Helper()
+		for i, b := range e.All {
+			got, err := b.LastSummary(e.Ctx, sid)
+			if err != nil || !reflect.DeepEqual(got, summary) {
+				t.Errorf("server %d: the last summary of %s: got %+v (%v), want %+v", i, sid, got, err, summary)
+			}
+		}
+	}
+	say := func(n uint64, payload string) {
+		t.Helper()
+		bustest.OK(t, e.B.Notify(e.Ctx, "summed", n, []byte(payload)))
+	}
+	want("summed", session.Summary{})
+	say(2, `{"n":1}`+"\n"+`{"n":2,"summary":{"lifecycle":"running","run":1,"calls":["a"]}}`)
+	want("summed", session.Summary{Lifecycle: session.Running, Run: 1, Calls: []string{"a"}})
+	changed := `{"type":"SessionChanged","seq":3,"summary":{"lifecycle":"paused","run":1}}`
+	say(0, changed)
+	want("summed", session.Summary{Lifecycle: session.Paused, Run: 1})
+	say(3, `{"n":3,"summary":{"lifecycle":"running","run":1}}`)
+	say(0, changed) // from an owner that is late
+	want("summed", session.Summary{Lifecycle: session.Running, Run: 1})
+	want("summed-2", session.Summary{}) // another one, whose name begins alike
+	say(4, `{"n":4}`)
+	want("summed", session.Summary{})
 }

@@ -113,6 +113,7 @@ type Conn struct {
 	foreigners foreigners
 
 	reconnected atomic.Int64 // time of the last reconnect, Unix nanoseconds
+	refusals    refusals
 
 	closing atomic.Bool // Close was called
 	open    context.Context
@@ -236,7 +237,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 			c.requests.each(func(w *waiter) { w.lost() })
 		}),
 	}
-	c.dial.Timeout, c.dial.server = connectTimeout, o.InProcess
+	c.dial.Timeout, c.dial.server, c.dial.refused = connectTimeout, o.InProcess, c.onRefused
 	if o.InProcess != nil {
 		c.Where = "the server in this process"
 		opts = append(opts, nats.InProcessServer(&c.dial))
@@ -264,6 +265,10 @@ func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 		c.requests.each(func(w *waiter) { w.denied(p) })
 		return
 	}
+	if isUnauthorized(err) { // with each attempt to reconnect; under TLS the dialer does not see what the server says
+		c.onRefused(err.Error())
+		return
+	}
 	subject := ""
 	if sub != nil {
 		subject = sub.Subject
@@ -275,7 +280,7 @@ func (c *Conn) connectError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("connect to %s: %w", c.Where, ctx.Err())
 	}
-	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
+	if isUnauthorized(err) {
 		return fmt.Errorf("%w at %s: check --creds, NATS_CREDS or NATS_CONTEXT (%w)", ErrUnauthorized, c.Where, err)
 	}
 	if strings.Contains(err.Error(), "connections exceeded") { // of the server, or of the account

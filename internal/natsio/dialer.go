@@ -18,6 +18,8 @@ type refusable struct {
 	seen atomic.Int64           // bytes that were read
 	said atomic.Pointer[[]byte] // the server's error
 	open atomic.Bool            // the handshake is over: the server has answered a ping, or sent more than an error
+
+	refused func(said string) // is called with the server's error, if that ends the handshake
 }
 
 // refusalWithin is how many bytes are searched for an error: those of the handshake.
@@ -38,7 +40,9 @@ func (c *refusable) Read(p []byte) (int, error) {
 	}
 	if _, said, found := bytes.Cut(p[:n], []byte("-ERR ")); found {
 		said, _, _ = bytes.Cut(bytes.Clone(said), []byte("\r\n"))
-		c.said.Store(&said)
+		if c.said.Store(&said); !c.open.Load() {
+			c.refused(string(said))
+		}
 	}
 	return n, err
 }
@@ -68,6 +72,8 @@ type dialer struct {
 	net.Dialer
 	server nats.InProcessConnProvider // nil: connect over TCP
 	opened atomic.Uint64
+
+	refused func(said string)
 }
 
 // Dial implements nats.CustomDialer.
@@ -83,5 +89,5 @@ func (d *dialer) count(conn net.Conn, err error) (net.Conn, error) {
 		return nil, err
 	}
 	d.opened.Add(1)
-	return &refusable{Conn: conn}, nil
+	return &refusable{Conn: conn, refused: d.refused}, nil
 }

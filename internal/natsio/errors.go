@@ -25,7 +25,8 @@ var (
 	// ErrNoRoom: the server has no storage left; it is an ErrStreamFull too. A server
 	// whose disk was full stores nothing until it restarts, even with space again.
 	ErrNoRoom error = noRoom{}
-	// ErrAccountLimit: a limit of the account's JetStream is reached; it is an
+	// ErrAccountLimit: a limit of the account's JetStream is reached, or a stream has as
+	// many consumers as it may have, for which the server has the same code; it is an
 	// ErrStreamFull too. The server's disk may have room.
 	ErrAccountLimit error = accountLimit{}
 	// ErrConnections: the server, or the account, has as many connections as it may have.
@@ -49,7 +50,7 @@ func (noRoom) Is(target error) bool { return target == ErrStreamFull }
 type accountLimit struct{}
 
 func (accountLimit) Error() string {
-	return "a JetStream limit of the account is reached: raise it (nats account info shows the limits), or remove what the account no longer needs"
+	return "a JetStream limit of the account is reached, or the max_consumers of a stream: raise it (nats account info and nats stream info show the limits), or remove what the account no longer needs"
 }
 
 func (accountLimit) Is(target error) bool { return target == ErrStreamFull }
@@ -131,6 +132,7 @@ const (
 	codeOffForAccount     jetstream.ErrorCode = 10039
 	CodeStorageLimit      jetstream.ErrorCode = 10047
 	codeTooLarge          jetstream.ErrorCode = 10054
+	CodeInvalidConfig     jetstream.ErrorCode = 10052
 	codeStreamDiffers     jetstream.ErrorCode = 10058
 	CodeStreamMissing     jetstream.ErrorCode = 10059
 	codeWrongLast         jetstream.ErrorCode = 10071
@@ -249,9 +251,14 @@ func Typed(err error) error {
 		return kind(ErrNoStream)
 	case errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrObjectNotFound):
 		return kind(ErrNotFound)
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+	case isUnauthorized(err):
 		return kind(ErrUnauthorized)
 	default:
 		return err
 	}
+}
+
+// isUnauthorized reports whether the server does not accept the credentials, or no more.
+func isUnauthorized(err error) bool {
+	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrAuthRevoked)
 }

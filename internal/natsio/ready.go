@@ -3,6 +3,9 @@ package natsio
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
+	"time"
 )
 
 // IsConnected reports whether the connection is up. While it is not, the client
@@ -16,7 +19,11 @@ func (c *Conn) NotReady(ctx context.Context) (reasons []string) {
 		return []string{err.Error()}
 	}
 	if !c.IsConnected() {
-		return []string{"NATS is not connected"}
+		why := "NATS is not connected"
+		if err := c.NC.LastError(); err != nil { // of the latest attempt; nil: nobody answers
+			why += ": " + err.Error()
+		}
+		return []string{why}
 	}
 	if err := c.takesLittle(); err != nil {
 		reasons = append(reasons, err.Error())
@@ -37,4 +44,38 @@ func (c *Conn) takesLittle() error {
 		return Retryable(fmt.Sprintf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", c.Where, n, payloadLeast))
 	}
 	return nil
+}
+
+// refusedEvery is how often the same refusal of a server is logged at most, and
+// refusalsMax how many are remembered.
+const (
+	refusedEvery = time.Minute
+	refusalsMax  = 16
+)
+
+// refusals are what servers said when they refused to take this connection again, and
+// when that was logged.
+type refusals struct {
+	mu   sync.Mutex
+	told map[string]time.Time
+}
+
+// onRefused logs that a server refuses a connection: it takes no more, or not this user.
+// The client library tries again four times a second, and tells nobody.
+func (c *Conn) onRefused(said string) {
+	if c.Incarnation() < 2 {
+		return // Connect returns it
+	}
+	said = strings.ToLower(strings.Trim(strings.TrimPrefix(said, "nats: "), "'"))
+	r := &c.refusals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.told[said]) < refusedEvery {
+		return
+	}
+	if len(r.told) >= refusalsMax || r.told == nil {
+		r.told = map[string]time.Time{}
+	}
+	r.told[said] = time.Now()
+	c.Log.Warn("nats_refused", "error", said)
 }

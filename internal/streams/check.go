@@ -22,6 +22,7 @@ import (
 type Finding struct {
 	Stream  string // empty: the account
 	Missing bool   // the stream
+	Paused  string // the consumer, if one is paused
 	Setting string // name in the JetStream API, if one differs
 	Server  string // value on the server
 	Want    string // value in streams.conf, or the only safe one
@@ -52,8 +53,12 @@ func (e *SettingsError) Error() string {
 }
 
 // unnamed are the settings that streams.conf does not name and that must have their
-// zero value, since they delete messages, or keep new ones out. All streams have them.
-var unnamed = []string{"sealed", "no_ack", "mirror", "sources", "max_age", "max_msgs_per_subject", "max_msgs", "max_bytes", "max_msg_size", "allow_msg_ttl"}
+// zero value, since they delete messages, keep new ones or their consumers out, store them
+// where no reader looks, or acknowledge them before they are stored. All streams have them.
+var unnamed = []string{
+	"sealed", "no_ack", "mirror", "sources", "max_age", "max_msgs_per_subject", "max_msgs", "max_bytes", "max_msg_size", "allow_msg_ttl",
+	"subject_transform", "persist_mode", "max_consumers",
+}
 
 // freely reports whether an operator may choose a setting that streams.conf does not
 // name. Notices may be limited; a full stream that discards new messages loses none.
@@ -63,6 +68,8 @@ func (c *Conf) freely(stream, key string, want *jetstream.StreamConfig) bool {
 		return stream == c.names.NoticesStream()
 	case "max_msgs", "max_bytes":
 		return stream == c.names.NoticesStream() || want.Discard == jetstream.DiscardNew
+	case "max_consumers":
+		return !slices.Contains([]string{c.names.LogStream(), c.names.EffectsStream(), c.names.TimersStream()}, stream)
 	}
 	return false
 }
@@ -151,12 +158,11 @@ const noLeader = "no leader: more than half of its servers are gone, or are choo
 // isLeaderless reports whether servers that know a stream say that nobody leads it.
 func isLeaderless(c *jetstream.ClusterInfo) bool { return c != nil && c.Name != "" && c.Leader == "" }
 
-// noDanger returns a *SettingsError if a setting of the provisioned streams breaks a
-// promise.
-func (s *Streams) noDanger(ctx context.Context, conf *Conf) error {
+// noDanger returns a *SettingsError if a setting of the named streams breaks a promise.
+func (s *Streams) noDanger(ctx context.Context, conf *Conf, names ...string) error {
 	var found []Finding
 	err := s.conn.Retry(ctx, func(ctx context.Context) (err error) {
-		found, err = s.checkStreams(ctx, conf, conf.names.Streams())
+		found, err = s.checkStreams(ctx, conf, names)
 		return err
 	})
 	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Setting == "" })

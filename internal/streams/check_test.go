@@ -32,6 +32,10 @@ func TestChangedSettingsAreFound(t *testing.T) {
 		{"REFOLD_FX", "max_age", func(c *jetstream.StreamConfig) { c.MaxAge = 3 * time.Minute }, "3m0s", "1h0m0s", true},
 		{"REFOLD_FX", "duplicate_window", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second }, "1s", "2m0s", true},
 		{"REFOLD_OUT", "subjects", func(c *jetstream.StreamConfig) { c.Subjects = []string{"refold.out.a*"} }, "[refold.out.a*]", "[refold.out.*]", true},
+		{"REFOLD_FX", "subject_transform", func(c *jetstream.StreamConfig) {
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "refold.fx.tool.*.*.*", Destination: "refold.fx.step.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}"}
+		}, "{Source:refold.fx.tool.*.*.* Destination:refold.fx.step.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}}", "none", false},
+		{"REFOLD_FX", "max_consumers", func(c *jetstream.StreamConfig) { c.MaxConsumers = 3 }, "3", "0", false},
 		{"REFOLD_OUT", "no_ack", func(c *jetstream.StreamConfig) { c.NoAck = true }, "true", "false", false},
 		{"REFOLD_TIMERS", "max_bytes", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 }, "1048576", "0", false},
 		{"OBJ_REFOLD_BLOBS", "max_age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "1h0m0s", "0s", false},
@@ -77,6 +81,27 @@ func TestChangedSettingsAreFound(t *testing.T) {
 				t.Errorf("accepted: got %v, want nil", err)
 			}
 		})
+	}
+}
+
+// TestShortAgeIsNamed: an age below the window for duplicates takes that along, and it
+// can't be restored alone.
+func TestShortAgeIsNamed(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	b, ctx := testbus.Provisioned(t, node), testbus.Context(t)
+	_, js := testbus.JS(t, node)
+	testbus.Reconfigure(t, js, "REFOLD_LOG", func(c *jetstream.StreamConfig) { c.MaxAge, c.Duplicates = 6*time.Second, 6*time.Second })
+	err := b.Provision(ctx, testbus.Conf(t, ""), 0)
+	var changed *streams.SettingsError
+	if !errors.As(err, &changed) || !strings.Contains(err.Error(), "--accept-stream-settings REFOLD_LOG.duplicate_window --accept-stream-settings REFOLD_LOG.max_age") {
+		t.Errorf("got %v, want a SettingsError that names both settings", err)
+	}
+	accepts := testbus.Conf(t, "")
+	bustest.OK(t, accepts.Accept("REFOLD_LOG.max_age"))
+	bustest.OK(t, accepts.Accept("REFOLD_LOG.duplicate_window"))
+	if err := b.Provision(ctx, accepts, 0); err != nil {
+		t.Errorf("accepted: got %v, want nil", err)
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *Streams) paused(ctx context.Context, name string) (all []Finding, err e
 	consumers := stream.ListConsumers(ctx)
 	for c := range consumers.Info() {
 		if c.Paused {
-			all = append(all, Finding{Stream: name, Trouble: fmt.Sprintf("consumer %s of %s is paused until %s: nothing is delivered to those who pull from it: nats consumer resume %s %s",
+			all = append(all, Finding{Stream: name, Paused: c.Name, Trouble: fmt.Sprintf("consumer %s of %s is paused until %s: nothing is delivered to those who pull from it: nats consumer resume %s %s",
 				c.Name, name, c.Config.PauseUntil.UTC().Format(time.RFC3339), name, c.Name)})
 		}
 	}

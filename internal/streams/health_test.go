@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,5 +156,36 @@ func TestTooManyConnections(t *testing.T) {
 	}
 	if !errors.Is(err, natsio.ErrConnections) || !strings.Contains(err.Error(), "max_connections") {
 		t.Errorf("got %v, want that the server takes no more connections", err)
+	}
+}
+
+// TestStreamsThatCannotBeCheckedAreTold: the server is back without JetStream, and then
+// with it.
+func TestStreamsThatCannotBeCheckedAreTold(t *testing.T) {
+	t.Parallel()
+	node, logged := bustest.Server(t), new(testbus.Log)
+	b := testbus.ConnectWith(t, natsio.Options{URL: node.URL(), Logger: slog.New(slog.NewTextHandler(logged, nil))})
+	ctx, end := context.WithCancel(testbus.Context(t))
+	defer end()
+	conf := testbus.Conf(t, "")
+	bustest.OK(t, b.Provision(ctx, conf, 0))
+	var latest atomic.Pointer[[]streams.Finding]
+	done := make(chan error, 1)
+	go func() {
+		done <- b.WatchStreams(ctx, conf, func(found []streams.Finding) { latest.Store(&found) })
+	}()
+	node.Stop()
+	node.Start(func(o *server.Options) { o.JetStream = false })
+	bustest.Until(t, "it is told", func() bool {
+		found := latest.Load()
+		return found != nil && len(*found) == 1 && strings.Contains((*found)[0].String(), "the streams can't be checked: ")
+	})
+	node.Stop()
+	node.Start(func(o *server.Options) { o.JetStream = true })
+	bustest.Until(t, "it is over", func() bool { return len(*latest.Load()) == 0 })
+	end()
+	bustest.OK(t, <-done)
+	if began, over := logged.Lines("stream_endangered"), logged.Lines("stream_right_again"); len(began) == 0 || len(began) != len(over) {
+		t.Errorf("logged %q and %q, want the trouble and its end", began, over)
 	}
 }

@@ -157,7 +157,7 @@ func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Find
 	if whole {
 		names = conf.names.Streams()
 	}
-	var missing, asked time.Time // since when the log is missing, if it is; of the latest checkAround
+	var missing, unknown, asked time.Time // since when the log is missing, or nothing is known, if so; of the latest checkAround
 	var around []Finding
 	told, leaderless := map[Finding]time.Time{}, map[Finding]time.Time{}
 	for s.Identify(ctx); natsio.Sleep(ctx, watchEvery) == nil; s.Identify(ctx) {
@@ -174,9 +174,17 @@ func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Find
 			if ctx.Err() == nil {
 				s.conn.Log.Debug("streams_not_checked", "error", err.Error())
 			}
-			missing = time.Time{}
+			if missing = (time.Time{}); unknown.IsZero() {
+				unknown = time.Now()
+			}
+			if time.Since(unknown) >= lostAfter && s.conn.IsConnected() { // else the connection is what is wrong
+				all := []Finding{{Trouble: notChecked(err)}}
+				s.tell(told, all)
+				each(all)
+			}
 			continue
 		}
+		unknown = time.Time{}
 		all := slices.Concat(lasting(found, leaderless), around)
 		s.tell(told, all)
 		each(all)
@@ -197,6 +205,16 @@ func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Find
 		}
 	}
 	return nil
+}
+
+// notChecked says that the streams can't be checked. A server that does not answer has
+// different words for it from one check to the next.
+func notChecked(err error) string {
+	text := "the streams can't be checked: "
+	if natsio.IsTransient(err) {
+		return text + "JetStream does not answer: see that the servers run, and have it enabled"
+	}
+	return text + err.Error()
 }
 
 // lasting returns the findings without streams that have had no leader for less than

@@ -41,6 +41,9 @@ func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error
 	for _, name := range conf.names.Streams() {
 		want := conf.streams[name]
 		if err := s.ensureStreamSoon(ctx, want, replicas); err != nil {
+			if natsio.CodeOf(err) == natsio.CodeInvalidConfig { // one of its settings keeps others from being restored
+				err = errors.Join(s.noDanger(ctx, conf, name), err)
+			}
 			return fmt.Errorf("provision %s: %w", name, err)
 		}
 		if name == s.names.LogStream() {
@@ -58,7 +61,7 @@ func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error
 	if err := s.markLog(ctx); err != nil {
 		return err
 	}
-	if err := s.noDanger(ctx, conf); err != nil {
+	if err := s.noDanger(ctx, conf, conf.names.Streams()...); err != nil {
 		return err
 	}
 	for lane := range conf.lanes {

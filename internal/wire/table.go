@@ -56,6 +56,7 @@ var messages = []Row{
 	{Name: "parts/RunConfig", Type: "actors/session.RunConfig"},
 	{Name: "parts/Signature", Type: "space.Signature"},
 	{Name: "parts/StepRule", Type: "planner.StepRule"},
+	{Name: "parts/Summary", Type: "actors/session.Summary"},
 	{Name: "parts/ToolSpec", Type: "planner.ToolSpec"},
 	{Name: "parts/Trouble", Type: "actors/session.Trouble"},
 	{Name: "parts/Trust", Type: "space.Trust"},
@@ -103,10 +104,10 @@ func (s *source) rows() ([]Row, error) {
 	}
 	envelope := Row{Name: "Envelope", Type: "actors/session.Envelope"}
 	notice := Row{Name: "Notice", Type: "actors/session.noticeJSON", always: true, rules: []string{
-		`{"allOf": [{"if": {"properties": {"type": {"const": "SessionQuarantined"}}, "required": ["type"]}, "then": {"properties": {"n": false}}, "else": {"required": ["n"]}}]}`,
+		`{"allOf": [{"if": {"properties": {"type": {"enum": ["SessionChanged", "SessionQuarantined", "SessionReleased"]}}, "required": ["type"]}, "then": {"properties": {"n": false}}, "else": {"required": ["n"]}}]}`,
 	}}
 	progress := Row{
-		Name: "Progress", Type: "actors/session.noticeJSON", always: true, rules: []string{`{"properties": {"n": null}}`},
+		Name: "Progress", Type: "actors/session.noticeJSON", always: true, rules: []string{`{"properties": {"n": null, "summary": null}}`},
 		About: "A session's report about the active run, published on refold.progress.<session> and not stored.",
 	}
 	all := slices.Concat(messages, events)

@@ -174,8 +174,15 @@ func (r *referee) viewBy(h *host, sid string) ([]byte, error) {
 // endNotices checks a session's notices for gaps, those of deleted streams included.
 func (r *referee) endNotices(sid string, s *judged) {
 	last := uint64(0)
+	var latest []byte
 	for _, m := range slices.Concat(r.j.goneNotices, r.j.out.All(">", 1, 0)) {
-		if m.Subject != sid || m.Header == "0" {
+		if m.Subject != sid {
+			continue
+		}
+		if !bytes.Contains(m.Data, []byte(session.NoticeSessionQuarantined)) && !bytes.Contains(m.Data, []byte(session.NoticeSessionReleased)) {
+			latest = m.Data[bytes.LastIndexByte(m.Data, '\n')+1:]
+		}
+		if m.Header == "0" {
 			continue
 		}
 		n, err := strconv.ParseUint(m.Header, 10, 64)
@@ -195,6 +202,9 @@ func (r *referee) endNotices(sid string, s *judged) {
 	}
 	if last != uint64(s.state.NoticeN) {
 		r.j.breaks("%s: %d notices were stored, of %d", sid, last, s.state.NoticeN)
+	}
+	if !bytes.Equal(latest, s.latest) {
+		r.j.breaks("%s: the last stored notice is %s, the fold's is %s", sid, latest, s.latest)
 	}
 }
 

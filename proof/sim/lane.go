@@ -177,6 +177,9 @@ func (*laneRun) Skipped(uint64, string) {}
 
 // Deliver queues an event.
 func (r *laneRun) Deliver(d natsdelivery.Delivery) {
+	if !d.Take() {
+		return
+	}
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.queue = append(r.queue, &engine.Delivered{Event: d.Event, Ack: d.Ack})

@@ -42,6 +42,8 @@ type judged struct {
 	owed       []dues
 	checked    int // the number of owed whose outputs are stored
 	notices    [][]byte
+	changes    map[string]bool // notices without a number, and whether they are stored
+	latest     []byte          // notice
 	lastNotice uint64
 	lost       bool   // some of its events were lost
 	hash       string // of the state at hashed
@@ -54,6 +56,7 @@ type dues struct {
 	effects   []session.Effect
 	withdrawn []session.Withdrawal
 	notices   uint64 // the session's number of notices after it
+	change    string // the notice without a number; empty: none
 }
 
 // started is one start of an effect.
@@ -69,7 +72,7 @@ func newReferee(j *jetServer) *referee {
 
 func (r *referee) of(sid string) *judged {
 	if r.sessions[sid] == nil {
-		r.sessions[sid] = &judged{state: session.New(r.install, sid)}
+		r.sessions[sid] = &judged{state: session.New(r.install, sid), changes: map[string]bool{}}
 	}
 	return r.sessions[sid]
 }
@@ -83,11 +86,17 @@ func (r *referee) event(e session.Event) {
 	}
 	notices, rejected := s.state.Evolve(e)
 	s.events = append(s.events, e)
+	change := ""
 	for _, n := range notices {
-		s.notices = append(s.notices, n.JSON())
+		if s.latest = n.JSON(); n.N == 0 {
+			change = string(s.latest)
+			s.changes[change] = false
+		} else {
+			s.notices = append(s.notices, s.latest)
+		}
 	}
 	s.owed = append(s.owed, dues{
-		e.Seq, s.state.OpenExcept(func(p session.Place) bool { return was[p.String()] }), slices.Clone(s.state.Withdrawals()), uint64(s.state.NoticeN),
+		e.Seq, s.state.OpenExcept(func(p session.Place) bool { return was[p.String()] }), slices.Clone(s.state.Withdrawals()), uint64(s.state.NoticeN), change,
 	})
 	r.j.say("  %d: %s %s %s (%v)", e.Seq, e.Session, e.Door, textOf(e.Payload), rejected)
 }
@@ -100,7 +109,7 @@ func (r *referee) lose(from uint64) {
 		if len(old.events) == 0 || old.events[len(old.events)-1].Seq < from {
 			continue
 		}
-		r.sessions[sid] = &judged{state: session.New(r.install, sid), lost: true}
+		r.sessions[sid] = &judged{state: session.New(r.install, sid), changes: map[string]bool{}, lost: true}
 		for _, e := range old.events {
 			if e.Seq < from {
 				r.event(e)
@@ -172,6 +181,9 @@ func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 	}
 	if s.lastNotice < d.notices {
 		missing = append(missing, fmt.Sprintf("notice %d", d.notices))
+	}
+	if d.change != "" && !s.changes[d.change] {
+		missing = append(missing, "notice "+d.change)
 	}
 	return missing
 }
@@ -272,7 +284,14 @@ func (r *referee) snapshot(sid string, seq uint64, data []byte) {
 // notice checks a stored notice.
 func (r *referee) notice(sid string, n uint64, data []byte) {
 	s := r.of(sid)
-	if s.lost || n == 0 {
+	switch {
+	case s.lost:
+		return
+	case n == 0:
+		if _, ok := s.changes[string(data)]; !ok && bytes.Contains(data, []byte(session.NoticeSessionChanged)) {
+			r.j.breaks("%s: no event has the notice %s", sid, data)
+		}
+		s.changes[string(data)] = true
 		return
 	}
 	for _, typ := range []string{spaces.NoticeWorkspaceApplied, spaces.NoticeWorkspaceFailed, spaces.NoticeWorkspaceGone} {

@@ -306,9 +306,9 @@ func (j *jetServer) outputOf(o *journal.Output) (subject string, data []byte) {
 }
 
 func (j *jetServer) notice(o *journal.Output) {
-	id := ""
-	if o.N > 0 {
-		id = subjects.NoticeID(o.Session, o.N)
+	id := subjects.NoticeID(o.Session, o.N)
+	if o.N == 0 {
+		id = subjects.UnnumberedID(o.Session, codec.Digest(o.Notice).String())
 	}
 	ack, err := j.out.Publish(jetmodel.Put{Subject: o.Session, Data: o.Notice, ID: id, Header: strconv.FormatUint(o.N, 10)})
 	if err == nil && !ack.Duplicate {

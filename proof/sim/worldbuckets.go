@@ -62,6 +62,17 @@ func (w world) StoredOutputs(context.Context, string) (journal.StoredOutputs, er
 	return journal.StoredOutputs{}, errors.ErrUnsupported
 }
 
+func (w world) LastSummary(ctx context.Context, sid string) (last session.Summary, err error) {
+	err = w.call(ctx, "last summary "+sid, func() error {
+		for _, m := range w.sim.out.All(sid, 1, 0) {
+			n := journal.Notice{Payload: m.Data}
+			last, _ = n.Summary()
+		}
+		return nil
+	})
+	return last, err
+}
+
 func (w world) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
 	err = w.call(ctx, "get quarantine "+sid, func() error {
 		body, found = w.sim.stops[sid]

@@ -199,7 +199,8 @@ func (c *checker) again(ctx context.Context) error {
 
 func (c *checker) late(ctx context.Context) error {
 	a, err := c.expect(ctx, func(call *session.ToolCall) {
-		call.At, call.StartBy = time.Now().Add(-time.Minute).UnixMilli(), time.Now().Add(-time.Second).UnixMilli()
+		now := c.clock.Now()
+		call.At, call.StartBy = now.Add(-time.Minute).UnixMilli(), now.Add(-time.Second).UnixMilli()
 	}, session.CodeDeadlineExceeded, session.CallFailed)
 	if err != nil {
 		return err

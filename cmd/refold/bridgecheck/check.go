@@ -31,6 +31,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // Options name the bridge to test, and the calls to test it with.
@@ -119,6 +120,7 @@ type checker struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	seen   *watch
+	clock  *natsio.Clock // the server's: bridges compare start_by with it
 	opened int
 
 	leaseTime time.Duration // ack_wait of the consumer
@@ -129,12 +131,13 @@ type checker struct {
 // Run runs all checks and calls report with each result. It returns an error if
 // the server does not answer, or if the bridge does not pull.
 func Run(ctx context.Context, b *bus.Bus, o Options, report func(Result)) error {
-	return run(ctx, b, o, checks, report)
+	return run(ctx, b, natsio.NewLocalClock(), o, checks, report)
 }
 
-func run(ctx context.Context, b *bus.Bus, o Options, checks []check, report func(Result)) error {
-	c := &checker{Options: o, bus: b}
+func run(ctx context.Context, b *bus.Bus, local natsio.LocalClock, o Options, checks []check, report func(Result)) error {
+	c := &checker{Options: o, bus: b, clock: b.NewClock(local)}
 	c.nc, c.js = b.NC, b.JS
+	_ = c.clock.Measure(ctx) // else it is this machine's
 	var err error
 	if c.seen, err = c.listen(); err != nil {
 		return err

@@ -13,11 +13,18 @@ import (
 
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // checkForeign runs the named checks, all without names, against a foreign
 // bridge.
 func checkForeign(t *testing.T, does mistake, only ...string) map[string]Result {
+	t.Helper()
+	return checkForeignBy(t, natsio.NewLocalClock(), does, only...)
+}
+
+// checkForeignBy does so on a machine with this clock.
+func checkForeignBy(t *testing.T, local natsio.LocalClock, does mistake, only ...string) map[string]Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -29,7 +36,7 @@ func checkForeign(t *testing.T, does mistake, only ...string) map[string]Result 
 	}
 	some := slices.DeleteFunc(slices.Clone(checks), func(one check) bool { return len(only) > 0 && !slices.Contains(only, one.name) })
 	got := map[string]Result{}
-	err := run(ctx, b, o, some, func(r Result) { got[r.Check] = r })
+	err := run(ctx, b, local, o, some, func(r Result) { got[r.Check] = r })
 	if err != nil && got["consumer"].Verdict != Failed {
 		t.Fatal(err)
 	}
@@ -49,6 +56,27 @@ func TestBridgeWithoutMistakePasses(t *testing.T) {
 		if r.Verdict != OK {
 			t.Errorf("%s: %s: %s", r.Check, r.Verdict, r.Seen)
 		}
+	}
+}
+
+// Bridges go by the server's clock, and so does the check: it finds no mistake of theirs
+// on a machine whose own clock is wrong.
+func TestCheckGoesByTheServersClock(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{"ahead": 11 * time.Minute, "behind": -11 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			right := natsio.NewLocalClock()
+			got := checkForeignBy(t, func() (time.Time, time.Duration) {
+				shown, running := right()
+				return shown.Add(ahead), running
+			}, "", "call", "late")
+			for _, r := range got {
+				if r.Verdict != OK {
+					t.Errorf("%s: %s: %s", r.Check, r.Verdict, r.Seen)
+				}
+			}
+		})
 	}
 }
 

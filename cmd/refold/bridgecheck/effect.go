@@ -40,10 +40,11 @@ func (c *checker) session() string { return "check-" + c.Instance }
 func (c *checker) make(arguments string, run time.Duration) (*testCall, error) {
 	c.opened++
 	batch := "r1t" + strconv.Itoa(c.opened)
-	a := &testCall{at: time.Now(), name: subjects.EffectName{Class: session.ClassTool, Target: c.Target, Session: c.session(), Effect: batch + "c0"}}
+	now := c.clock.Now()
+	a := &testCall{name: subjects.EffectName{Class: session.ClassTool, Target: c.Target, Session: c.session(), Effect: batch + "c0"}}
 	a.call = session.ToolCall{
 		V: session.Version, Class: session.ClassTool, Session: a.name.Session, Effect: a.name.Effect, Batch: batch,
-		At: a.at.UnixMilli(), StartBy: a.at.Add(startWithin).UnixMilli(), RunMS: run.Milliseconds(),
+		At: now.UnixMilli(), StartBy: now.Add(startWithin).UnixMilli(), RunMS: run.Milliseconds(),
 		ToolID: c.Tool, ToolName: c.Tool[strings.LastIndexByte(c.Tool, '.')+1:], Arguments: arguments,
 		IdempotencyKey: a.name.Session + "." + a.name.Effect, PlanHash: codec.Digest([]byte(batch)),
 	}

@@ -52,7 +52,7 @@ const (
 	doctorViewsMax  = 256              // sessions of one target whose views are read
 	doctorViewsOnce = 8                // views at once
 	doctorShown     = 3                // named effects of a target
-	doctorWithin    = 10 * time.Second // for the views
+	doctorWithin    = 10 * time.Second // for the views, and for the look at events that are skipped
 	lacksPrefix     = "lacks "         // prefix of metadata about what a bridge's target lacks
 )
 
@@ -63,7 +63,7 @@ type diagnosis struct {
 	open      map[string][]string // waiting effects, "s1 r1t1", by the target that no bridge serves
 	published map[string]int      // number of stored effects of such targets, open or not
 	more      map[string]int      // sessions of such targets whose views were not read
-	silent    bool                // no session-actor answered
+	silent    bool                // no session-actor is heard, or one did not answer
 	wrong     []string            // troubles that bridges report
 	failing   int                 // targets of bridges that do not work
 	streams   []string            // what is wrong with the streams
@@ -81,10 +81,7 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection, full
 	if err := found.checkStreams(ctx, s, b); err != nil {
 		return err
 	}
-	found.findNameless(ctx, b)
-	if foreign, err := b.ForeignEvents(ctx); err == nil && foreign != "" { // as for nameless ones, an error tells nothing
-		found.wrong = append(found.wrong, "skipped: "+foreign)
-	}
+	found.findSkipped(ctx, b)
 	names, err := b.EffectNames(ctx)
 	if err != nil {
 		for _, t := range found.streams {
@@ -136,20 +133,23 @@ func (d *diagnosis) tellForeign(b *bus.Bus) {
 	}
 }
 
-// findNameless finds events that name no session. It is no trouble of the streams, so
-// an error, also because the log is too large to look through, tells nothing.
-func (d *diagnosis) findNameless(ctx context.Context, b *bus.Bus) {
+// findSkipped finds events that name no session, and those of other systems. They are no
+// trouble of the streams, so an error tells nothing, also that the log is too large to
+// look through. A log that can't be read, which checkStreams tells, delays the diagnosis
+// by doctorWithin.
+func (d *diagnosis) findSkipped(ctx context.Context, b *bus.Bus) {
 	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
 	defer cancel()
-	nameless, events, err := b.Nameless(ctx)
-	if err != nil || len(nameless) == 0 {
-		return
+	if nameless, events, err := b.Nameless(ctx); err == nil && len(nameless) > 0 {
+		text := strings.Join(nameless[:min(len(nameless), doctorShown)], ", ")
+		if len(nameless) > doctorShown {
+			text += ", …"
+		}
+		d.wrong = append(d.wrong, fmt.Sprintf("skipped: %d events name no session, and nobody folds them (%s): find who published them; a name is 1 to 64 of A-Za-z0-9_-", events, text))
 	}
-	text := strings.Join(nameless[:min(len(nameless), doctorShown)], ", ")
-	if len(nameless) > doctorShown {
-		text += ", …"
+	if foreign, err := b.ForeignEvents(ctx); err == nil && foreign != "" {
+		d.wrong = append(d.wrong, "skipped: "+foreign)
 	}
-	d.wrong = append(d.wrong, fmt.Sprintf("skipped: %d events name no session, and nobody folds them (%s): find who published them; a name is 1 to 64 of A-Za-z0-9_-", events, text))
 }
 
 // listen finds the bridges and their targets. It listens longer if there are
@@ -186,6 +186,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 			}
 		}
 	}
+	d.silent = !hears(ctx, actors)
 	for _, actor := range actors.Known() {
 		var body struct {
 			AheadMS  int64    `json:"clock_ahead_ms"`
@@ -292,7 +293,7 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 	} else {
 		d.print(s.out)
 	}
-	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 || d.foreign {
+	if len(d.open) > 0 || d.silent || len(d.streams) > 0 || d.foreign {
 		return &statusError{statusFailed, ""}
 	}
 	return nil
@@ -322,7 +323,7 @@ func (d *diagnosis) print(out io.Writer) {
 			fmt.Fprintf(out, "unserved, perhaps: %s: %d published recently: %s\n", of, d.published[of], howToServeTarget(of))
 		}
 	}
-	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 {
+	if len(d.open) > 0 || d.silent || len(d.streams) > 0 {
 		return
 	}
 	text := "all open effects are served"

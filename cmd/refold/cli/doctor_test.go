@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,4 +136,16 @@ func TestDoctorReportsEventsWithoutSession(t *testing.T) {
 	}
 	out, _ := w.does(0, "bridge", "doctor", "--within", "1ms")
 	like(t, "skipped", out, `\nskipped: 2 events name no session, .*refold\.\d+\.in\.b!d.*\n`)
+}
+
+// Without a session-actor nothing goes on, although no effect may be open.
+func TestDoctorReportsThatNoSessionActorRuns(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t, ctx: t.Context(), node: bustest.Server(t)}
+	testbus.Provisioned(t, w.node)
+	out, errOut := w.does(statusFailed, "bridge", "doctor", "--within", "1ms")
+	like(t, "nobody", errOut, `no session-actor answers, .*: start one: refold actor serve\n$`)
+	if strings.Contains(out, "all open effects are served") {
+		t.Errorf("it prints %q", out)
+	}
 }

@@ -125,3 +125,18 @@ func (f *fleet) lacks(target string) (all []string) {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// hears reports whether a session-actor runs. One that is frozen still has its
+// subscriptions, so only its heartbeats count.
+func hears(ctx context.Context, actors *presence.Members) bool {
+	ctx, cancel := context.WithTimeout(ctx, presence.GoneAfter)
+	defer cancel()
+	for len(actors.Known()) == 0 {
+		select {
+		case <-actors.Heartbeats():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}

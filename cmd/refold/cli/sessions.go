@@ -15,7 +15,7 @@ import (
 // sessionsCommand lists sessions.
 type sessionsCommand struct {
 	Name     string   `placeholder:"BEGINNING" help:"Only sessions whose names have this prefix."`
-	State    []string `placeholder:"STATE" enum:"running,waiting_input,paused,interrupting,completed,failed,cancelled,interrupted,open,quarantined,silent" help:"Only these, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open (no run is known), quarantined, silent (see --all)."`
+	State    []string `placeholder:"STATE" enum:"running,waiting_input,paused,interrupting,completed,failed,cancelled,interrupted,open,closed,quarantined,unknown,silent" help:"Only these, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open (it had no run), closed, quarantined, unknown (its latest notice has no summary), silent (see --all)."`
 	WaitsFor string   `placeholder:"WHAT" enum:",model,tools,step,host_loop,approval,space,input,resume,retry,nobody,operator" default:"" help:"Only those that wait for this: model, tools, step, host_loop, approval, space, input, resume, retry, nobody, operator."`
 	Model    string   `placeholder:"MODEL" help:"Only those whose latest run has this model: gpt-4o, or openai/gpt-4o."`
 	Since    string   `placeholder:"TIME" help:"Only those with a notice since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h."`
@@ -27,9 +27,9 @@ type sessionsCommand struct {
 
 // Help returns the help text that stands above the flags.
 func (sessionsCommand) Help() string {
-	return `The session with the latest notice comes first. Rows show what the notices of a
-session report, which are kept for a week, and for a run that has not ended what a
-session-actor reports. On a pipe, tabs separate the columns: session, state, what it
+	return `The session with the latest notice comes first. A row is what this notice says of the
+session; notices are kept for a week. While a run is active, the view may be newer:
+refold view SESSION. On a pipe, tabs separate the columns: session, state, what it
 waits for, provider/model, time, the latest text.`
 }
 
@@ -81,7 +81,7 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 	out := newTable(settings.ScreenOf(s.out),
 		column{"SESSION", 8}, column{"STATE", 4}, column{"WAITS FOR", 4}, column{"MODEL", 4}, column{"AGE", 4}, column{"LATEST TEXT", 10})
 	var last client.IndexRow
-	n, noticed, more := 0, false, false
+	n, more := 0, false
 	for row, err := range rows {
 		if err != nil {
 			return err
@@ -91,13 +91,10 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 		}
 		status.show("")
 		l.print(s, out, &row, clock)
-		n, last, noticed = n+1, row, noticed || row.Noticed
+		n, last = n+1, row
 	}
 	status.show("")
 	out.flush()
-	if noticed {
-		fmt.Fprintln(s.err, "no session-actor answered for some of these: they are shown as of their latest notice")
-	}
 	switch {
 	case more:
 		fmt.Fprintf(s.err, "more: refold sessions --after %s, with the same flags\n", last.Cursor)
@@ -128,7 +125,7 @@ func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow, cloc
 	}
 	model := strings.Trim(row.Provider+"/"+row.Model, "/")
 	out.row(cell{text: row.Session}, cell{row.State, stateColor(row.State)}, cell{text: orDash(row.WaitsFor)},
-		cell{text: orDash(model)}, cell{text: age(out.screen, row.At, clock)}, cell{text: row.Words})
+		cell{text: orDash(model)}, cell{text: age(out.screen, row.At, clock)}, cell{text: row.Words()})
 }
 
 // stateColor returns the color of a session's state, which only repeats the word.

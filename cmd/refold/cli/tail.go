@@ -132,6 +132,12 @@ func about(n client.Notice) string {
 	var text []string
 	switch n.Type {
 	case session.NoticeRunQueued, session.NoticeRunStarted, session.NoticeRunFinished: // their data has more
+	case session.NoticeSessionChanged:
+		if s := n.Summary; s != nil && s.Closed {
+			return "closed"
+		} else if s != nil {
+			return fmt.Sprintf("run %d %s, waits for %s", s.Run, s.Lifecycle, s.WaitsFor)
+		}
 	default:
 		for _, it := range noticed(n.Session, n.Type, n.Body()) {
 			text = append(text, it.oneLine()+prefixed(": ", it.todo))

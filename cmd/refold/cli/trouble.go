@@ -15,6 +15,8 @@ func troubleLine(who string, t *session.Trouble, now time.Time) string {
 	case session.TroubleLacks, session.TroubleExecutor:
 	case session.TroubleSilent:
 		word = "bridge gone"
+	case session.TroubleStalled:
+		word = "stalled"
 	default:
 		word = "retrying"
 		if t.Next == 0 {

@@ -1,0 +1,40 @@
+package journal
+
+import (
+	"errors"
+	"slices"
+)
+
+// behind are writes to another stream that must be stored before some others.
+type behind struct {
+	of     *waiter
+	stored func(order string) bool // reports whether those of the order are; called when of is done
+}
+
+// errHeld means that a write was not sent, since one that it was held back for is not
+// stored as it was sent.
+var errHeld = errors.New("not sent: it is held back")
+
+// releaseHeld makes the writes ready that are held back no more.
+func (s *committerLoop) releaseHeld() {
+	var refused []*write
+	s.behind = slices.DeleteFunc(s.behind, func(w *write) bool {
+		if w.behind != nil {
+			select {
+			case <-w.behind.of.done:
+			default:
+				return false
+			}
+			if !w.behind.stored(w.order) {
+				refused = append(refused, w)
+				return true
+			}
+		}
+		s.ready = append(s.ready, w)
+		return true
+	})
+	for _, w := range refused {
+		w.err = errHeld
+		s.settle(w)
+	}
+}

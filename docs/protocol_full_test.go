@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -122,8 +121,8 @@ func fullConfig(t *testing.T) session.RunConfig {
 	for field := range fieldsOf(v.Type()) {
 		if of := v.FieldByIndex(field.Index); of.IsZero() && field.Name != "ToolRefs" {
 			name, _, _ := strings.Cut(field.Tag.Get("msgpack"), ",")
-			value := doorsValue(t, schemas, nil, name)[0]
-			if err := json.Unmarshal([]byte(value), of.Addr().Interface()); err != nil {
+			value := doorsValue(t, schemas, doorsValues(t), name)[0]
+			if err := codec.Decode(raw(t, value), of.Addr().Interface()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

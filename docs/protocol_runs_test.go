@@ -150,8 +150,10 @@ func TestEveryFieldIsSetOnce(t *testing.T) {
 }
 
 // ofOthers are fields of parts that the messages which have them leave out: only
-// what is pending has a mode and choices, and only readers know files and lines.
+// what is pending has a mode and choices, only readers know files and lines, and a hook
+// is shown all items whole.
 var ofOthers = []string{
+	"Step.items.extra.shown",
 	"View.staged.mode", "View.staged.prompt_pack", "View.staged.tool_catalog", "View.turn.workspace.mode", "View.workspace.mode", "View.workspace.tools",
 	"View.packs.mode", "View.packs.prompt_pack", "View.packs.tool_catalog", "View.pending.tools", "View.staged.tools", "View.turn.workspace.tools",
 	"WorkspaceApplied.warnings.file", "WorkspaceApplied.warnings.line", "WorkspaceStaged.warnings.file", "WorkspaceStaged.warnings.line",

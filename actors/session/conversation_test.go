@@ -32,12 +32,12 @@ func (w *talk) tokens(g *session.Generation) int {
 	}
 	bytes := 300
 	for _, it := range items {
-		switch {
-		case it.Shown == session.ShownCleared:
+		switch it.Shown {
+		case session.ShownCleared:
 			bytes += 90
-		case it.Shown == session.ShownCut:
+		case session.ShownCut:
 			bytes += min(int(it.Bytes), w.bytes[it.Seq])
-		default:
+		case session.ShownWhole:
 			bytes += w.bytes[it.Seq]
 		}
 	}

@@ -17,8 +17,8 @@ import (
 // log, which has the same refusal once a minute.
 func TestRefusedReconnectIsTold(t *testing.T) {
 	t.Parallel()
-	one := []*server.User{{Username: "a", Password: "p"}}
-	both := append(one, &server.User{Username: "b", Password: "p"})
+	both := []*server.User{{Username: "a", Password: "p"}, {Username: "b", Password: "p"}}
+	one := both[:1]
 	for _, c := range []struct {
 		name, says    string
 		refuse, allow bustest.Option

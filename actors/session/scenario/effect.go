@@ -112,10 +112,11 @@ func itemText(it session.Item, seqs []uint64) string {
 	if it.Edit != 0 {
 		text += " edited by" + numbers([]uint64{it.Edit}, seqs)
 	}
-	switch {
-	case it.Shown == session.ShownCleared:
+	switch it.Shown {
+	case session.ShownWhole:
+	case session.ShownCleared:
 		text += " cleared"
-	case it.Shown == session.ShownCut:
+	case session.ShownCut:
 		text += fmt.Sprintf(" %d bytes", it.Bytes)
 	}
 	return text

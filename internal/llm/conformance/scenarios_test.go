@@ -33,7 +33,7 @@ func scenarios(t *testing.T) (all []turns) {
 		for _, step := range parsed.Steps {
 			p.do(step.Input)
 		}
-		all = append(all, turns{name: p.name, requests: p.requests})
+		all = append(append(all, p.windows...), turns{name: p.name, requests: p.requests})
 	}
 	return all
 }
@@ -47,6 +47,8 @@ type play struct {
 	payloads map[uint64][]byte // of events, by sequence
 	asked    map[string]bool   // names of generations
 	requests []executor.Request
+	window   string  // what of the transcript the latest request leaves out
+	windows  []turns // requests of earlier windows: the law holds within each
 }
 
 func (p *play) do(input string) {
@@ -84,16 +86,23 @@ func (p *play) do(input string) {
 	for _, e := range p.state.Open() {
 		if e.Class == session.ClassLLM && !p.asked[e.Name] {
 			p.asked[e.Name] = true
-			p.requests = append(p.requests, p.request(e.Payload))
+			request, window := p.request(e.Payload)
+			if window != p.window {
+				p.windows = append(p.windows, turns{p.name, p.requests})
+				p.requests, p.window = nil, window
+			}
+			p.requests = append(p.requests, request)
 		}
 	}
 }
 
-func (p *play) request(payload []byte) executor.Request {
+// request returns the request of a generation, and which of its messages the window
+// changes.
+func (p *play) request(payload []byte) (req executor.Request, window string) {
 	p.t.Helper()
 	var g session.Generation
 	must(p.t, codec.Unmarshal(payload, &g))
-	req := executor.Request{
+	req = executor.Request{
 		Session: "s1", Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice, CacheTTL: g.CacheTTL,
 		Tools: toolsOf(g.Tools), Defined: toolsOf(g.Defined),
 	}
@@ -108,7 +117,14 @@ func (p *play) request(payload []byte) executor.Request {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for _, it := range items {
+	window = fmt.Sprint(g.Cut)
+	if g.Cut > 0 {
+		req.Messages = append(req.Messages, executor.Message{Role: "user", Text: window + " left"})
+	}
+	for i, it := range items {
+		if it.Shown != session.ShownWhole {
+			window += fmt.Sprintf(" %d:%d", i, it.Bytes)
+		}
 		m := executor.Message{Role: string(it.Role), Text: fmt.Sprintf("%s at %d", it.Role, it.Seq)}
 		switch it.Role {
 		case session.RoleAssistant:
@@ -121,9 +137,12 @@ func (p *play) request(payload []byte) executor.Request {
 			m.CallID, m.Error = batch+"c"+strconv.Itoa(int(it.Call)), it.Code != ""
 			m.Text += " " + it.Code + it.Detail.String()
 		}
+		if it.Shown != session.ShownWhole {
+			m.Text += fmt.Sprintf(" shown in %d bytes", it.Bytes)
+		}
 		req.Messages = append(req.Messages, m)
 	}
-	return req
+	return req, window
 }
 
 // calls returns the calls that a turn made, if it made any.

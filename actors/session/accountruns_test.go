@@ -243,17 +243,26 @@ func (l *laws) inBudget(name string) {
 }
 
 // again: another attempt asks for what the first one did, later, if the run's
-// config lets it. How much it may say is what the budgets leave then.
+// config lets it. How much it may say is what the budgets leave then. After a refusal as too
+// long the window is smaller, and there is no wait.
 func (l *laws) again(o session.Effect, g, before *session.Generation) {
 	retry, t := l.state.Run.Config.Retry, l.state.Turn
-	if retry == nil || int(t.Attempt) >= retry.Attempts || o.Name != fmt.Sprintf("r%dt%da%d", t.Run, t.Number, t.Attempt+1) {
+	attempts := 1 + int(t.Shrunk)
+	if retry != nil {
+		attempts += retry.Attempts - 1
+	}
+	if int(t.Attempt) >= attempts || t.Shrunk > 0 && l.state.Run.Config.Context == nil || o.Name != fmt.Sprintf("r%dt%da%d", t.Run, t.Number, t.Attempt+1) {
 		l.t.Fatalf("%s: attempt %d under %+v", o.Name, t.Attempt+1, retry)
 	}
-	if before == nil || g.At <= before.At {
+	if before == nil || g.At < before.At || t.Shrunk == 0 && g.At == before.At {
 		l.t.Fatalf("%s is asked without a wait", o.Name)
 	}
 	same := *g
 	same.At, same.StartBy, same.Effect, same.OutputTokensMax = before.At, before.StartBy, before.Effect, before.OutputTokensMax
+	if t.Shrunk > 0 {
+		l.sendable(o.Name, itemsOf(l.t, g.Items))
+		same.Cut, same.Items, same.V, same.Prompt, same.PromptMark, same.Vars = before.Cut, before.Items, before.V, before.Prompt, before.PromptMark, before.Vars
+	}
 	want, err := codec.Marshal(before)
 	if err != nil {
 		l.t.Fatal(err)

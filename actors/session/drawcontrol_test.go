@@ -35,6 +35,16 @@ func drawEnds(t *rapid.T, config map[string]any) {
 	if rapid.IntRange(0, 2).Draw(t, "with prices") == 0 {
 		config["prices"] = map[string]any{"models": []any{map[string]any{"model": "m", "input": 2_000_000}}, "input": 1_000_000, "cache_read": 500_000, "cache_write": 1_250_000, "output": rapid.SampledFrom([]int{0, 3_000_000}).Draw(t, "output")}
 	}
+	if rapid.IntRange(0, 2).Draw(t, "with context") == 0 {
+		context := map[string]any{}
+		if rapid.IntRange(0, 3).Draw(t, "with tokens") > 0 {
+			context["tokens"] = rapid.SampledFrom([]int{256, 300, 1000, 2000}).Draw(t, "tokens")
+			context["keep_turns"] = rapid.SampledFrom([]int{1, 2, 6}).Draw(t, "keep_turns")
+			context["cut_at"] = rapid.SampledFrom([]int{30, 80, 100}).Draw(t, "cut_at")
+			context["clear_at"] = rapid.SampledFrom([]int{1, 60, 100}).Draw(t, "clear_at")
+		}
+		config["context"] = context
+	}
 	if rapid.IntRange(0, 2).Draw(t, "with budget") == 0 {
 		config["budget"] = drawBudget(t)
 	}

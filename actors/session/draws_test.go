@@ -168,7 +168,7 @@ func (l *laws) drawTurn(name string) (session.Door, []byte) {
 		return say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": name, "status": "ok"})
 	case 2:
 		return say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
-			"effect": name, "status": "failed", "error": map[string]any{"code": "overloaded", "detail": "later", "retryable": rapid.Bool().Draw(t, "retryable")},
+			"effect": name, "status": "failed", "error": map[string]any{"code": rapid.SampledFrom([]string{"overloaded", "context_length_exceeded"}).Draw(t, "failure"), "detail": "later", "retryable": rapid.Bool().Draw(t, "retryable")},
 		})
 	case 3:
 		return say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": name, "status": "odd"})

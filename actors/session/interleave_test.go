@@ -185,7 +185,7 @@ func (w *weave) run() utterance {
 	for _, odd := range []string{
 		`,"completion":"explicit"`, `,"turns_max":2`, `,"turns_max":1`, `,"retry":{"attempts":3,"backoff_ms":1000}`,
 		`,"budget":{"tokens":40}`, `,"budget":{"cost":30,"on_breach":"fail"},"prices":{"input":1000000}`,
-		`,"deadlines_ms":{"turn":50000,"call":50000,"approval":70000}`, `,"step_hook":{"hook":"h"}`, `,"deadlines_ms":{"run":90000}`,
+		`,"deadlines_ms":{"turn":50000,"call":50000,"approval":70000}`, `,"step_hook":{"hook":"h"}`, `,"context":{"tokens":256,"keep_turns":1}`, `,"context":{}`, `,"deadlines_ms":{"run":90000}`,
 		`,"response_format":{"type":"json_schema","schema":{"type":"object"},"repairs":2}`, `,"response_format":{"type":"json_schema","schema":{"type":"string"}}`,
 	} {
 		if w.chance(5) && !strings.Contains(config, odd[:8]) {
@@ -252,7 +252,7 @@ func (w *weave) answer(effect string) utterance {
 		return utterance{session.DoorLLM, session.TypeGenerationSettled, head + `,"status":"ok"}`}
 	case n < 8:
 		return utterance{session.DoorLLM, session.TypeGenerationSettled,
-			head + `,"status":"failed","error":{"code":"overloaded","retryable":` + w.pick("true", "true", "false") + `}}`}
+			head + `,"status":"failed","error":{"code":"` + w.pick("overloaded", "context_length_exceeded") + `","retryable":` + w.pick("true", "true", "false") + `}}`}
 	case n < 9:
 		return utterance{session.DoorLLM, session.TypeGenerationSettled, head + `,"status":"odd"}`}
 	}

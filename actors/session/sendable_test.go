@@ -129,6 +129,7 @@ type sendables struct {
 	asked   string // the generation that was looked at last
 	items   []session.Item
 	said    conversation // what items stand for
+	window  string       // what is left out
 	turns   uint64
 
 	notices  []session.Notice // of the latest event
@@ -168,6 +169,18 @@ func (s *sendables) take(e session.Event) (err error) {
 	return s.turn()
 }
 
+// windowOf says what of a transcript a generation leaves out. Within one window what was
+// sent stays as it was.
+func windowOf(g *session.Generation, items []session.Item) string {
+	window := fmt.Sprint(g.Cut)
+	for i, it := range items {
+		if it.Shown != session.ShownWhole {
+			window += fmt.Sprintf(" %d: %d bytes", i, it.Bytes)
+		}
+	}
+	return window
+}
+
 // turn holds the generation that the latest event asked against the law.
 func (s *sendables) turn() error {
 	effects := s.state.OpenExcept(func(p session.Place) bool { return p.String() != s.asked })
@@ -182,6 +195,12 @@ func (s *sendables) turn() error {
 	items, err := g.Items.Items()
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.asked, err)
+	}
+	if window := windowOf(&g, items); window != s.window {
+		s.items, s.said, s.window = nil, conversation{}, window
+		if g.Cut > 0 { // the model is told of it
+			s.said.messages = []message{{role: session.RoleUser, text: window}}
+		}
 	}
 	if len(items) < len(s.items) || !slices.Equal(items[:len(s.items)], s.items) {
 		return fmt.Errorf("%s: what was sent before is not sent again as it was", s.asked)
@@ -305,7 +324,8 @@ func (b *inputBooks) enterInput(e session.Event) {
 	}
 }
 
-// settled checks that every input is in one place.
+// settled checks that every input is in one place. Others than the active run's may have
+// left the window.
 func (b *inputBooks) settled(s *session.State) error {
 	places := make(map[uint64]int, len(b.taken))
 	for seq, n := range b.gone {
@@ -327,7 +347,13 @@ func (b *inputBooks) settled(s *session.State) error {
 			places[steer.Seq]++
 		}
 	}
+	left := uint32(0)
 	for seq, typ := range b.taken {
+		if places[seq] == 0 && s.Window != nil && (s.Run == nil || seq != s.Run.Seq) {
+			if left++; left <= s.Window.Cut {
+				continue
+			}
+		}
 		if places[seq] != 1 {
 			return fmt.Errorf("the input of event %d, %s, is in %d places", seq, typ, places[seq])
 		}

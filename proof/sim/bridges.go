@@ -244,7 +244,7 @@ func (b *bridge) Generate(ctx context.Context, req executor.Request, delta func(
 	}
 	b.sim.judge.answer(one)
 	if what == lost {
-		return executor.Answer{}, &executor.Error{Code: "overloaded", Detail: "try later"}
+		return executor.Answer{}, &executor.Error{Code: []string{"overloaded", "context_length_exceeded"}[b.sim.draw(2)], Detail: "no"}
 	}
 	delta("so")
 	var calls []executor.AnswerCall

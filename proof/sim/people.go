@@ -32,6 +32,7 @@ var requests = []struct {
 	{session.DoorIn, `{"input":{"text":"hi"}}`},
 	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","step_hook":{"hook":"h","deadline_ms":30000},` + deadlines + `}}`},
 	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","steps":[{"when":"step == 1","active_tools":["read"]}],` + deadlines + `}}`},
+	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","context":{"tokens":256,"keep_turns":1},` + deadlines + `}}`},
 }
 
 // controls are people's actions on a session with an active run.

@@ -150,6 +150,8 @@ func TestNoticesHaveBodiesByType(t *testing.T) {
 			text = string(d.Code)
 		case session.RunFinished:
 			text = string(d.Lifecycle)
+		case session.SessionChanged: // the run is resumed
+			text = string(n.Summary.Lifecycle)
 		}
 		got = append(got, n.Type+" "+text)
 		if n.Type == session.NoticeRunFinished {
@@ -157,7 +159,7 @@ func TestNoticesHaveBodiesByType(t *testing.T) {
 		}
 	}
 	want := []string{
-		"SessionOpened 1 true", "RunStarted 1 once", "ToolRejected r1t1c2 tool_unknown", "ApprovalRequested r1t1c0 " + `{"to":"a"}`,
+		"SessionOpened 1 true", "RunStarted 1 once", "SessionChanged running", "ToolRejected r1t1c2 tool_unknown", "ApprovalRequested r1t1c0 " + `{"to":"a"}`,
 		"CallsPlanned r1t1 [r1t1c1]", "ToolRejected r1t2c0 tool_unknown", "BudgetExceeded tokens 2000 1000",
 		"EventRejected illegal_transition", "RunFinished cancelled",
 	}

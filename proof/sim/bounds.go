@@ -175,20 +175,27 @@ func (r *referee) viewBy(h *host, sid string) ([]byte, error) {
 func (r *referee) endNotices(sid string, s *judged) {
 	last := uint64(0)
 	var latest []byte
+	var newest uint64 // sequence of an event
 	for _, m := range slices.Concat(r.j.goneNotices, r.j.out.All(">", 1, 0)) {
 		if m.Subject != sid {
-			continue
-		}
-		if !bytes.Contains(m.Data, []byte(session.NoticeSessionQuarantined)) && !bytes.Contains(m.Data, []byte(session.NoticeSessionReleased)) {
-			latest = m.Data[bytes.LastIndexByte(m.Data, '\n')+1:]
-		}
-		if m.Header == "0" {
 			continue
 		}
 		n, err := strconv.ParseUint(m.Header, 10, 64)
 		if err != nil {
 			r.j.breaks("%s: a notice has the number %q", sid, m.Header)
 			return
+		}
+		line := m.Data[bytes.LastIndexByte(m.Data, '\n')+1:]
+		var of struct {
+			Seq uint64 `json:"seq"`
+		}
+		_ = json.Unmarshal(line, &of) // a line that is none has no sequence
+		isLate := of.Seq < newest     // stored again, by an owner that is late or after the stream was lost
+		if newest = max(newest, of.Seq); !isLate && !bytes.Contains(m.Data, []byte(session.NoticeSessionQuarantined)) && !bytes.Contains(m.Data, []byte(session.NoticeSessionReleased)) {
+			latest = line
+		}
+		if n == 0 {
+			continue
 		}
 		noticesIn(m.Data, n, func(n uint64, line []byte) {
 			switch {

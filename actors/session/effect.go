@@ -179,6 +179,15 @@ func (it Item) encodedBytesMax() int {
 	return n
 }
 
+// listedBytesMax is an upper bound of what an item takes in the list of a generation.
+func (it Item) listedBytesMax() int {
+	n := 1 + 9
+	if it.Code != "" || it.Detail != "" || it.Edit != 0 || it.Shown == ShownCut {
+		n += itemExtraBytesMax + len(it.Code) + len(it.Detail.String())
+	}
+	return n
+}
+
 // ToolCall is an effect of class tool: one tool call. The target is that of the tool's
 // executor.
 type ToolCall struct {

@@ -34,8 +34,8 @@ const (
 // Version is the envelope's version; an absent one counts as this.
 const Version = 1
 
-// WindowVersion is the version of a generation whose items are not all that was said, or
-// not whole. A bridge that does not know it gives the generation back.
+// WindowVersion is the version of a generation that does not show the whole transcript. A
+// bridge that does not know it gives the generation back.
 const WindowVersion = 2
 
 // Envelope is an event: what is published to refold.<door>.<session>, as JSON or as

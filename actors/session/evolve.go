@@ -38,7 +38,7 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	if s.scratch == nil {
 		s.scratch = newScratch()
 	}
-	s.withdrawn, s.progress = s.withdrawn[:0], nil
+	s.withdrawn, s.progress, s.itemsBefore = s.withdrawn[:0], nil, len(s.Items)
 	var before standing
 	if !s.quiet {
 		before = s.standing()

@@ -110,8 +110,9 @@ const itemFixedBytesMax = 1 + 5 + 3 + 5 + 3 + 7 + 3 + 5 + 10 + 4 + 9
 // itemWindowBytesMax is what a window keeps of an item: two keys and two numbers.
 const itemWindowBytesMax = 6 + 5 + 6 + 5
 
-// windowItemBytesMax limits the items of a window, encoded.
-const windowItemBytesMax = WindowItemsMax * (itemFixedBytesMax + itemWindowBytesMax)
+// itemExtraBytesMax is what a list has of an item besides role, sequence and texts: five
+// keys, the texts' headers, three numbers.
+const itemExtraBytesMax = 1 + 5 + 7 + 5 + 5 + 6 + 2 + 3 + 9 + 3 + 5
 
 // maxWindowBytes is the upper limit of what is counted of a transcript.
 const maxWindowBytes = 1<<32 - 1

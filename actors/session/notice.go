@@ -167,9 +167,9 @@ type ContextCleared struct {
 	Run uint32 `json:"run" lim:"1.."`
 	// The results that were cleared.
 	Results int `json:"results" lim:"1.."`
-	// About how many tokens the next generation had before, and has now.
+	// Estimated tokens of the next generation before.
 	TokensBefore int64 `json:"tokens_before" lim:"0.."`
-	// And now.
+	// Estimated tokens of the next generation now.
 	Tokens int64 `json:"tokens" lim:"0.."`
 }
 
@@ -179,9 +179,9 @@ type ContextCut struct {
 	Run uint32 `json:"run" lim:"1.."`
 	// The messages that left the window.
 	Items int `json:"items" lim:"1.."`
-	// About how many tokens the next generation had before, and has now.
+	// Estimated tokens of the next generation before.
 	TokensBefore int64 `json:"tokens_before" lim:"0.."`
-	// And now.
+	// Estimated tokens of the next generation now.
 	Tokens int64 `json:"tokens" lim:"0.."`
 }
 

@@ -153,7 +153,11 @@ func (s *sendables) take(e session.Event) (err error) {
 	}()
 	s.history = append(s.history, e)
 	s.log.events[e.Seq] = e
+	before := s.state.ItemCount()
 	notices, rejected := s.state.Evolve(e)
+	if added := s.state.ItemCount() - before; len(s.state.ItemsSince(before)) != added {
+		return fmt.Errorf("event %d: %d items came, and %d of them left at once", e.Seq, added, added-len(s.state.ItemsSince(before)))
+	}
 	s.notices, s.rejected = notices, rejected
 	if err := s.inputs.enter(e, notices, rejected); err != nil {
 		return err

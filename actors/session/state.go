@@ -33,6 +33,8 @@ type scratch struct {
 	withdrawn  []Withdrawal // by the last folded event
 	toolsMoved bool         // inputs of the tool selection may have changed since the latest turn
 	quiet      bool         // notices are numbered, and not built
+
+	itemsBefore int // length of the transcript's window before the event being folded
 }
 
 // Check returns the first invariant that the state breaks. It is for tests, for

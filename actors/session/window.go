@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -21,7 +22,7 @@ type ContextConfig struct {
 	// is too large all the same.
 	KeepTurns int `msgpack:"keep_turns,omitempty" lim:"1..TurnsMax"`
 	// Tokens that the model accepts, less those of its answer. Absent: the window gets
-	// smaller only when the model refuses it, or at 4,096 items.
+	// smaller only when the model refuses it, or at 64 KiB of references.
 	Tokens int64 `msgpack:"tokens,omitempty" lim:"256..TokensMax"`
 }
 
@@ -33,9 +34,9 @@ const (
 )
 
 const (
-	// WindowItemsMax is how many items the window of a run with a context may have: the
-	// list of them then takes at most 64 KiB in each generation.
-	WindowItemsMax = 4_096
+	// WindowListBytesMax limits the list of items in each generation of a run with a
+	// context: some 6,500 items.
+	WindowListBytesMax = 64 << 10
 	// shrinksMax is how often a turn that the model refuses as too long is opened again,
 	// each time with a smaller window.
 	shrinksMax = 3
@@ -52,7 +53,6 @@ const (
 )
 
 // Window is how the beginning of a transcript was shortened, and how large the rest is.
-// It is replaced, never changed.
 type Window struct {
 	// Items of the transcript that left the window.
 	Cut uint32 `json:"cut,omitempty" msgpack:"cut,omitempty"`
@@ -84,8 +84,8 @@ func (s *State) ItemsSince(n int) []Item {
 	return s.Items[max(0, len(s.Items)-max(0, s.ItemCount()-n)):]
 }
 
-// openWindow begins to keep account of what each item shows. Items from before share
-// what is known of all.
+// openWindow begins to count what each item shows. Earlier items get an equal share of
+// what the transcript shows.
 func (s *State) openWindow() {
 	if s.Window != nil {
 		return
@@ -119,18 +119,14 @@ func (s *State) countResult(i int, bytes int64) {
 // windowOpened remembers how large the window of a generation is.
 func (s *State) windowOpened() {
 	if s.Window != nil {
-		w := *s.Window
-		w.Opened = int64(s.WindowBytes)
-		s.Window = &w
+		s.Window.Opened = int64(s.WindowBytes)
 	}
 }
 
 // measure takes the provider's count of the latest generation's tokens.
 func (s *State) measure(u *Usage) {
-	if s.Window != nil && u != nil && u.InputTokens > 0 {
-		w := *s.Window
+	if w := s.Window; w != nil && u != nil && u.InputTokens > 0 {
 		w.Tokens, w.Measured = u.InputTokens, w.Opened
-		s.Window = &w
 	}
 }
 
@@ -154,11 +150,11 @@ func (s *State) fitWindow(fixed int64) {
 	if s.fitItems(); c.Tokens == 0 {
 		return
 	}
-	before, keep := s.windowTokens(fixed), orDefault(c.KeepTurns, KeepTurnsDefault)
-	if before*100 < c.Tokens*int64(orDefault(c.ClearAt, ClearAtDefault)) {
+	before, keep := s.windowTokens(fixed), cmp.Or(c.KeepTurns, KeepTurnsDefault)
+	if before*100 < c.Tokens*int64(cmp.Or(c.ClearAt, ClearAtDefault)) {
 		return
 	}
-	cutAt := int64(orDefault(c.CutAt, CutAtDefault))
+	cutAt := int64(cmp.Or(c.CutAt, CutAtDefault))
 	// Each clearing changes the beginning of the request, which providers cache.
 	if before*100 >= c.Tokens*cutAt || s.clearable(keep) >= c.Tokens*BytesPerToken/10 {
 		s.clear(keep, fixed)
@@ -168,25 +164,23 @@ func (s *State) fitWindow(fixed int64) {
 		return
 	}
 	half := c.Tokens * cutAt / 200
-	s.cut(s.firstKept(int64(s.WindowBytes)*half/max(size, 1), keep), fixed)
+	s.cut(s.firstKept(latest(int64(s.WindowBytes)*half/max(size, 1), keep)), fixed)
 }
 
-// fitItems cuts a window that has too many items for a generation.
+// fitItems cuts a window in half if the list of its items is too long.
 func (s *State) fitItems() {
-	if len(s.Items) <= WindowItemsMax && int(s.ItemBytes) <= windowItemBytesMax {
+	size := 0
+	for i := range s.Items {
+		size += s.Items[i].listedBytesMax()
+	}
+	if size <= WindowListBytesMax {
 		return
 	}
-	from := len(s.Items)
-	for i, size := len(s.Items)-1, 0; i >= 0; i-- {
-		size += s.Items[i].encodedBytesMax()
-		if from < len(s.Items) && (len(s.Items)-i > WindowItemsMax/2 || size > windowItemBytesMax/2) {
-			break
-		}
-		if s.Items[i].Role != RoleTool {
-			from = i
-		}
-	}
-	s.cut(from, 0)
+	size = 0
+	s.cut(s.firstKept(func(it *Item) bool {
+		size += it.listedBytesMax()
+		return size <= WindowListBytesMax/2
+	}), 0)
 }
 
 // shrink makes the window smaller after the model refused the latest turn as too long,
@@ -198,23 +192,21 @@ func (s *State) shrink(code string) bool {
 	}
 	s.openWindow()
 	for done := false; !done; {
-		if t.Shrunk++; t.Shrunk > shrinksMax {
-			t.Shrunk = shrinksMax
+		if t.Shrunk == shrinksMax {
 			return false
 		}
+		t.Shrunk++
 		switch t.Shrunk {
 		case 1:
 			done = s.clear(1, 0)
 		case 2:
-			done = s.cut(s.firstKept(int64(s.WindowBytes)/2, TurnsMax), 0)
-		case shrinksMax:
-			done = s.cut(s.firstKept(0, 1), 0)
+			done = s.cut(s.firstKept(latest(int64(s.WindowBytes)/2, TurnsMax)), 0)
+		default:
+			done = s.cut(s.firstKept(latest(0, 1)), 0)
 			done = s.cutItems() || done
 		}
 	}
-	w := *s.Window
-	w.Tokens, w.Measured = 0, 0 // the provider's count is of another window
-	s.Window = &w
+	s.Window.Tokens, s.Window.Measured = 0, 0 // the provider's count is of another window
 	s.fixPrompt()
 	t.Items, t.RetryAt = int32(len(s.Items)), s.Clock
 	s.turnRetries(t.RetryAt)
@@ -236,17 +228,12 @@ func (s *State) turnsFrom(turns int) int {
 // isClearable reports whether a result can be cleared. What a model read of an active
 // skill stays, and so do the texts of the session itself, which are short.
 func (s *State) isClearable(it *Item) bool {
-	return it.Role == RoleTool && it.Code == "" && it.Shown == ShownWhole && it.Bytes > clearedBytes && s.skillAt(it.Seq) == nil
+	return it.Role == RoleTool && it.Code == "" && it.Shown == ShownWhole && it.Bytes > clearedBytes && !s.Run.hasSkill(it.Seq)
 }
 
-// skillAt returns the active skill whose text the event at seq has.
-func (s *State) skillAt(seq uint64) *ActiveSkill {
-	for i := range s.Run.Skills {
-		if s.Run.Skills[i].Seq == seq {
-			return &s.Run.Skills[i]
-		}
-	}
-	return nil
+// hasSkill reports whether the event at seq has the text of an active skill.
+func (r *Run) hasSkill(seq uint64) bool {
+	return slices.ContainsFunc(r.Skills, func(a ActiveSkill) bool { return a.Seq == seq })
 }
 
 // clearable returns how many bytes less a model is shown if all results but those of the
@@ -278,24 +265,36 @@ func (s *State) clear(keep int, fixed int64) bool {
 	return true
 }
 
-// firstKept returns the index of the item with which the window begins after a cut that
-// leaves at most this many bytes and turns, and at least the latest turn.
-func (s *State) firstKept(bytes int64, turns int) int {
-	from := len(s.Items)
-	for i, size := len(s.Items)-1, int64(0); i >= 0; i-- {
+// firstKept returns the index of the item with which the window begins after a cut. fits
+// is called with the items, the last one first, and says how far back it may begin; what
+// follows the latest answer or input stays in any case, and so do the items that came
+// with the event being folded, which readers of its state have not seen yet.
+func (s *State) firstKept(fits func(*Item) bool) int {
+	from, ok := len(s.Items), true
+	for i := len(s.Items) - 1; i >= 0; i-- {
 		it := &s.Items[i]
-		size += int64(it.Bytes)
-		if it.Role == RoleTool {
-			continue
-		}
-		if from < len(s.Items) && (size > bytes || turns == 0) {
-			break
-		}
-		if from = i; it.Role == RoleAssistant {
-			turns--
+		ok = fits(it) && ok
+		switch {
+		case it.Role == RoleTool: // it stays with its call
+		case ok, from == len(s.Items), from > s.itemsBefore:
+			from = i
+		default:
+			return from
 		}
 	}
 	return from
+}
+
+// latest is for firstKept: the latest turns that show at most this many bytes.
+func latest(bytes int64, turns int) func(*Item) bool {
+	return func(it *Item) bool {
+		bytes -= int64(it.Bytes)
+		fits := bytes >= 0 && turns > 0
+		if it.Role == RoleAssistant {
+			turns--
+		}
+		return fits
+	}
 }
 
 // cut takes the items before an index out of the window, except the active run's input
@@ -305,10 +304,14 @@ func (s *State) cut(from int, fixed int64) bool {
 	before, task := s.windowTokens(fixed), slices.IndexFunc(s.Items, func(it Item) bool { return it.Role == RoleUser && it.Seq == s.Run.Seq })
 	kept := make([]Item, 0, len(s.Items)-from+itemsFirst)
 	for i := range s.Items[:from] {
-		if it := s.Items[i]; it.Role == RoleUser && it.Code == "" && task >= 0 && i >= task {
+		it := s.Items[i]
+		if it.Role == RoleUser && it.Code == "" && task >= 0 && i >= task {
 			kept = append(kept, it)
-		} else if skill := s.skillAt(it.Seq); it.Role == RoleTool && skill != nil {
-			skill.Prompted = true
+		}
+		for k := range s.Run.Skills {
+			if a := &s.Run.Skills[k]; a.Seq == it.Seq {
+				a.Prompted = true
+			}
 		}
 	}
 	gone := from - len(kept)
@@ -316,9 +319,8 @@ func (s *State) cut(from int, fixed int64) bool {
 		return false
 	}
 	s.Items = append(kept, s.Items[from:]...)
-	w := *s.Window
-	w.Cut += uint32(gone)
-	s.Window = &w
+	s.Window.Cut += uint32(gone)
+	s.itemsBefore = max(0, s.itemsBefore-gone)
 	s.countItems()
 	notify(s, NoticeContextCut, ContextCut{Run: s.Run.Number, Items: gone, TokensBefore: before, Tokens: s.windowTokens(fixed)})
 	return true
@@ -335,12 +337,4 @@ func (s *State) cutItems() (done bool) {
 	}
 	s.countItems()
 	return done
-}
-
-// orDefault returns a setting, or its default if it is absent.
-func orDefault(n, standard int) int {
-	if n == 0 {
-		return standard
-	}
-	return n
 }

@@ -52,8 +52,8 @@ func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error)
 	if t == nil {
 		return
 	}
+	defer l.hold(t)
 	if l.turn == [2]uint32{t.Run, t.Number} {
-		l.hold(t)
 		return
 	}
 	l.answer, l.held, l.isHeld = nil, nil, false
@@ -71,8 +71,9 @@ func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error)
 	})
 }
 
-// hold computes what applies to a turn whose step is settled while the run is
-// paused: its generation is asked later, and facts may be others then.
+// hold computes what applies to a turn whose step is settled while the run is paused, or
+// that a budget holds back from the start: its generation is asked later, and facts may be
+// others then.
 func (l *laws) hold(t *session.Turn) {
 	if run := l.state.Run; run != nil && run.Held == session.HeldGeneration && !l.isHeld {
 		l.held, l.isHeld = l.choice(fmt.Sprintf("r%dt%d", t.Run, t.Number)), true

@@ -117,7 +117,7 @@ func (w *talk) answer(e session.Effect, calls map[uint64]int) {
 	if err := codec.Unmarshal(e.Payload, &g); err != nil {
 		w.t.Fatal(err)
 	}
-	if len(e.Payload) > 80<<10 {
+	if len(e.Payload) > session.WindowListBytesMax+4<<10 {
 		w.t.Fatalf("%s has %d bytes", e.Name, len(e.Payload))
 	}
 	items, _ := g.Items.Items()
@@ -163,17 +163,25 @@ func (w *talk) answer(e session.Effect, calls map[uint64]int) {
 }
 
 // A session of 2,000 turns with a model of 8,000 tokens never fails, with or without a
-// stated size of the context. Through a snapshot after each run it goes on the same.
+// stated size of the context. If nothing is refused, the list of items stays small.
 func TestLongConversation(t *testing.T) {
 	t.Parallel()
-	for name, context := range map[string]map[string]any{"tokens": {"tokens": 8000}, "refusals alone": {}} {
+	for name, c := range map[string]struct {
+		context     map[string]any
+		most, turns int // tokens that the provider accepts, turns of the session
+		state       int // bytes of the state
+	}{
+		"tokens":           {map[string]any{"tokens": 8000}, 8000, 2000, 256 << 10},
+		"refusals alone":   {map[string]any{}, 8000, 2000, 256 << 10},
+		"references alone": {map[string]any{}, 1 << 40, 2500, 768 << 10},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &talk{told: toldUnder(t, loopInstall(t)), rand: rand.New(rand.NewPCG(1, 2)), most: 8000, bytes: map[uint64]int{}}
+			w := &talk{told: toldUnder(t, loopInstall(t)), rand: rand.New(rand.NewPCG(1, 2)), most: c.most, bytes: map[uint64]int{}}
 			calls, turns := map[uint64]int{}, 0
-			for turns < 2000 {
+			for turns < c.turns {
 				w.time += 1000
-				w.run(map[string]any{"context": context})
+				w.run(map[string]any{"context": c.context})
 				w.bytes[w.seq] = 2
 				for w.state.Run != nil {
 					w.step(calls)
@@ -182,12 +190,12 @@ func TestLongConversation(t *testing.T) {
 				if last := w.state.Last; last.Lifecycle != session.Completed {
 					t.Fatalf("run %d: %s %s after %d turns", last.Number, last.Lifecycle, last.Code, turns)
 				}
-				if size := len(w.state.Bytes()); size > 256<<10 {
+				if size := len(w.state.Bytes()); size > c.state {
 					t.Fatalf("after %d turns the state has %d bytes", turns, size)
 				}
 				w.told = w.restored()
 			}
-			if !w.cut || name != "tokens" && w.refused == 0 {
+			if !w.cut || name == "refusals alone" && w.refused == 0 {
 				t.Errorf("nothing was cut (%v), or nothing refused (%d)", w.cut, w.refused)
 			}
 			t.Logf("%d turns, %d refused, %d items of %d in the window", turns, w.refused, len(w.state.Items), w.state.ItemCount())

@@ -49,7 +49,7 @@ type write struct {
 	headers []string // names and values alternate; without the fence
 	awaited bool     // a caller waits for it: it does not wait for the committer's gap
 	order   string   // writes of one order are stored in order, one after another; empty: any order
-	behind  *behind  // it is held back until these writes have their outcomes; nil: it is not
+	needs   *needed  // it is held back until these writes have their outcomes; nil: it is not
 
 	of       *waiter
 	rejected int  // rejected batches with it

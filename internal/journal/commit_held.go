@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// behind are writes to another stream that must be stored before some others.
-type behind struct {
+// needed are writes to another stream that must be stored before some writes of this one.
+type needed struct {
 	of     *waiter
 	stored func(order string) bool // reports whether those of the order are; called when of is done
 }
@@ -18,14 +18,14 @@ var errHeld = errors.New("not sent: it is held back")
 // releaseHeld makes the writes ready that are held back no more.
 func (s *committerLoop) releaseHeld() {
 	var refused []*write
-	s.behind = slices.DeleteFunc(s.behind, func(w *write) bool {
-		if w.behind != nil {
+	s.taken = slices.DeleteFunc(s.taken, func(w *write) bool {
+		if w.needs != nil {
 			select {
-			case <-w.behind.of.done:
+			case <-w.needs.of.done:
 			default:
 				return false
 			}
-			if !w.behind.stored(w.order) {
+			if !w.needs.stored(w.order) {
 				refused = append(refused, w)
 				return true
 			}

@@ -34,9 +34,9 @@ func TestNoticesAreHeldBack(t *testing.T) {
 		effect.of.next = notices.committer
 		notice := notices.testWrites(2)[1]
 		notice.of.ctx = ctx
-		notice.behind = &behind{effect.of, func(order string) bool { return order == notice.order && effect.err == nil }}
+		notice.needs = &needed{effect.of, func(order string) bool { return order == notice.order && effect.err == nil }}
 		number := effects.sent(effect)
-		notices.behind = []*write{notice}
+		notices.taken = []*write{notice}
 		if notices.releaseHeld(); len(notices.ready) != 0 {
 			t.Errorf("%s: the notice is sent before the effect has its outcome", c.name)
 		}
@@ -56,7 +56,7 @@ func TestNoticesAreHeldBack(t *testing.T) {
 		if len(notices.ready) != c.ready || !errors.Is(notice.err, c.err) {
 			t.Errorf("%s: got %d ready and %v, want %d and %v", c.name, len(notices.ready), notice.err, c.ready, c.err)
 		}
-		if held := slices.Contains(notices.behind, notice); held != (c.answer == "" && !c.ended) {
+		if held := slices.Contains(notices.taken, notice); held != (c.answer == "" && !c.ended) {
 			t.Errorf("%s: got held back %v", c.name, held)
 		}
 		end()

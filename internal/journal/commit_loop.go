@@ -22,7 +22,7 @@ type committerLoop struct {
 	outstanding int      // writes sent and not answered
 	message     nats.Msg // reused for every write: the connection keeps no reference
 
-	behind []*write            // taken from the queue, in order; some are held back
+	taken  []*write            // taken from the queue, in order; some are held back
 	ready  []*write            // in order; to be sent
 	orders map[string][]*write // orders with a write that is pending or looked up; later writes of each
 	unsent []*pending          // could not be sent
@@ -132,7 +132,7 @@ func (s *committerLoop) pausing() <-chan time.Time {
 // send takes the queue, and sends the writes that may be sent now.
 func (s *committerLoop) send() {
 	s.mu.Lock()
-	s.behind = append(s.behind, s.queue...)
+	s.taken = append(s.taken, s.queue...)
 	clear(s.queue)
 	s.queue = s.queue[:0]
 	s.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *committerLoop) dropEnded() {
 		ended = append(ended, w)
 		return true
 	}
-	s.behind, s.ready = slices.DeleteFunc(s.behind, isEnded), slices.DeleteFunc(s.ready, isEnded)
+	s.taken, s.ready = slices.DeleteFunc(s.taken, isEnded), slices.DeleteFunc(s.ready, isEnded)
 	for order := range s.orders {
 		s.orders[order] = slices.DeleteFunc(s.orders[order], isEnded)
 	}

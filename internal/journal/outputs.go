@@ -53,13 +53,13 @@ func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
 	if effects.err != nil {
 		s.end(effects) // so that no notice of their sessions is sent
 	}
-	s.behind = s.after(effects)
+	s.needs = s.neededOf(effects)
 	notices := s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil })
 	s.end(effects)
 	s.storeBeside(ctx, effects)
 	s.withdrawNext(ctx, effects)
 	s.end(notices)
-	s.behind = nil
+	s.needs = nil
 	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.held }))
 	s.end(wakes) // notices don't wait for wakes, only the return does
 	return s.errs
@@ -145,7 +145,7 @@ type storeCall struct {
 	outputs []Output
 	errs    []error
 	failed  map[string]int // index of the first output of a session that failed
-	behind  *behind        // the effects for which notices are held back; nil: none
+	needs   *needed        // the effects for which notices are held back; nil: none
 }
 
 // outputGroup has the writes that one committer got.
@@ -176,7 +176,7 @@ func (s *storeCall) begin(ctx context.Context, to *committer, some func(*Output)
 			continue
 		}
 		if o.Notice != nil {
-			w.behind = s.behind
+			w.needs = s.needs
 		}
 		g.writes, g.of = append(g.writes, w), append(g.of, i)
 	}
@@ -188,10 +188,10 @@ func (s *storeCall) begin(ctx context.Context, to *committer, some func(*Output)
 	return g
 }
 
-// after makes notices wait for the effects of their sessions. The committer of notices
-// holds them back, and refuses those of a session with an effect that was not stored at
-// once: that may be stored yet.
-func (s *storeCall) after(effects outputGroup) *behind {
+// neededOf returns the effects that must be stored before the notices of their sessions.
+// The committer of notices holds these back, and refuses those of a session with an
+// effect that was not stored at once: that may be stored yet.
+func (s *storeCall) neededOf(effects outputGroup) *needed {
 	if effects.waiter == nil {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (s *storeCall) after(effects outputGroup) *behind {
 		}
 		return sessions
 	})
-	return &behind{effects.waiter, func(session string) bool { return !unstored()[session] }}
+	return &needed{effects.waiter, func(session string) bool { return !unstored()[session] }}
 }
 
 // end waits for a group and records its errors.

@@ -243,9 +243,8 @@ type SessionQuarantined struct {
 	Reason string `json:"reason" lim:"any"`
 }
 
-// SessionChanged says that the summary has changed in what people look for: the lifecycle
-// of the run, whether the session waits for a person, or whether it is closed. It is
-// published if the event has no other notice.
+// SessionChanged says that an event without another notice changed the lifecycle of the
+// run, whether the session waits for a person, or whether it is closed.
 //
 // It has no number, and its data is empty.
 type SessionChanged struct{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 )
@@ -95,6 +96,7 @@ func (w *firstEvents) Do(ctx context.Context, report func(Input)) {
 		sids[i] = one.event.Session
 		one.checked = true
 	}
+	began := time.Now()
 	var seqs []uint64
 	err := unstalled(ctx, func(ctx context.Context) (err error) {
 		seqs, err = h.world.FirstSeqs(ctx, sids)
@@ -110,6 +112,7 @@ func (w *firstEvents) Do(ctx context.Context, report func(Input)) {
 		if install, err := h.pinned(ctx, one.event.Seq, true); err == nil {
 			one.actor = &actor{sid: one.event.Session, proven: true, state: session.New(install, one.event.Session)}
 			one.actor.tracing = h.traced(ctx, one.actor.sid, one.actor.state, nil)
+			h.meters.loaded("new", time.Since(began))
 		}
 	}
 	report(w)

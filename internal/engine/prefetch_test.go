@@ -4,7 +4,10 @@ import (
 	"context"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/meter"
 )
 
 func (m *memory) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
@@ -66,7 +69,8 @@ func (s *stage) wantStoredBut(old string, events ...session.Event) {
 
 func TestNewSessionsAreLookedAtTogether(t *testing.T) {
 	t.Parallel()
-	onStage(t, Options{}, func(t *testing.T, s *stage) {
+	r := meter.New()
+	onStage(t, Options{Meters: Register(r, 0)}, func(t *testing.T, s *stage) {
 		s.begin()
 		var events []session.Event
 		for _, sid := range []string{"s1", "s2", "s3"} {
@@ -79,6 +83,9 @@ func TestNewSessionsAreLookedAtTogether(t *testing.T) {
 		s.wantStoredBut("old", events...)
 		if together, alone := s.looked("s1", "s2", "s3"); alone != 0 || together < 1 || together > len(events) {
 			t.Errorf("looked at %d times together, %d times alone; want once a batch, and never", together, alone)
+		}
+		if diff := cmp.Diff(census{"refold.sessions.loads{new}": 3}, counted(r, "refold.sessions.loads")); diff != "" {
+			t.Errorf("counted loads (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -55,6 +55,7 @@ var bodies = map[string]func(json.RawMessage) any{
 	session.NoticeApprovalRequested:  bodyOf[session.ApprovalRequested],
 	session.NoticeBudgetExceeded:     bodyOf[session.BudgetExceeded],
 	session.NoticeContextCleared:     bodyOf[session.ContextCleared],
+	session.NoticeContextCompacted:   bodyOf[session.ContextCompacted],
 	session.NoticeContextCut:         bodyOf[session.ContextCut],
 	session.NoticeSessionChanged:     bodyOf[session.SessionChanged],
 	session.NoticeSessionQuarantined: bodyOf[session.SessionQuarantined],

@@ -259,7 +259,11 @@ func (l *laws) again(o session.Effect, g, before *session.Generation) {
 	}
 	same := *g
 	same.At, same.StartBy, same.Effect, same.OutputTokensMax = before.At, before.StartBy, before.Effect, before.OutputTokensMax
+	if w := l.state.Window; w != nil && w.Compaction != nil && w.Compaction.Again { // facts may be others after it
+		same.Defined, same.Tools, same.Toolset, same.ToolChoice = before.Defined, before.Tools, before.Toolset, before.ToolChoice
+	}
 	if t.Shrunk > 0 {
+		same.Summary = before.Summary
 		l.sendable(o.Name, itemsOf(l.t, g.Items))
 		same.Cut, same.Items, same.V, same.Prompt, same.PromptMark, same.Vars = before.Cut, before.Items, before.V, before.Prompt, before.PromptMark, before.Vars
 	}

@@ -230,10 +230,14 @@ func (l *laws) generation(o session.Effect) {
 	if g.Effect != o.Name || g.At != l.state.Clock || g.StartBy != o.StartBy || o.Deadline != g.StartBy+g.RunMS || 2*g.RunMS > o.Deadline-g.At || !o.Claimed {
 		l.t.Fatalf("%s: at %d, start by %d, deadline %d, run %d", o.Name, g.At, g.StartBy, o.Deadline, g.RunMS)
 	}
+	l.inBudget(o.Name)
+	if g.Compact != "" {
+		l.compacts(o, &g)
+		return
+	}
 	if g.Provider != run.Config.Provider || o.Target != g.Provider {
 		l.t.Fatalf("%s: asks %s %s", o.Name, g.Provider, g.Model)
 	}
-	l.inBudget(o.Name)
 	before := l.latest
 	l.latest = &g
 	if t := l.state.Turn; t.Attempt > 0 {
@@ -243,11 +247,37 @@ func (l *laws) generation(o session.Effect) {
 	choice := l.choice(o.Name)
 	offered := l.selects(choice)
 	l.prepares(o.Name, &g, choice, &offered)
+	if l.state.Window != nil && l.state.Window.Compaction != nil {
+		before = nil // the prefix is another
+	}
 	l.defines(o.Name, &g, before)
 	if g.Toolset != offered.Fingerprint || len(g.Tools) != len(offered.Offers) {
 		l.t.Fatalf("%s: offers %d tools, want %d of another toolset", o.Name, len(g.Tools), len(offered.Offers))
 	}
 	l.sendable(o.Name, itemsOf(l.t, g.Items))
+}
+
+// compacts: a summary is asked of whoever the run's context names, of a conversation that
+// can be sent, with the tools of the turn, none of which may be called. What applies to the
+// turn's step is decided then.
+func (l *laws) compacts(o session.Effect, g *session.Generation) {
+	run, t := l.state.Run, l.state.Turn
+	provider, model := l.state.CompactionModel()
+	if c := run.Config.Context; c == nil || c.Summary != nil && c.Summary.Off {
+		l.t.Fatalf("%s: nobody wants a summary", o.Name)
+	}
+	if o.Name != fmt.Sprintf("r%dt%dk%d", t.Run, t.Number, l.state.Window.Compaction.Number) || o.Target != provider || g.Provider != provider || g.Model != model || g.V != session.WindowVersion {
+		l.t.Fatalf("%s: asks %s %s in version %d", o.Name, g.Provider, g.Model, g.V)
+	}
+	if (len(g.Tools) > 0) != (g.ToolChoice == "none") || len(g.ResponseFormat) > 0 {
+		l.t.Fatalf("%s: %d tools, choice %q, format %x", o.Name, len(g.Tools), g.ToolChoice, g.ResponseFormat)
+	}
+	l.compacting = true
+	l.sendable(o.Name, itemsOf(l.t, g.Items))
+	l.compacting = false
+	if t.Attempt == 0 && !l.state.Window.Compaction.Again && !l.isHeld {
+		l.held, l.isHeld = l.choice(o.Name), true
+	}
 }
 
 // facts is what rules and capabilities are checked against.
@@ -293,7 +323,7 @@ func (l *laws) sendable(name string, items []session.Item) {
 			next++
 		}
 	}
-	if next < len(of.calls) || items[len(items)-1].Role == session.RoleAssistant {
+	if next < len(of.calls) || !l.compacting && items[len(items)-1].Role == session.RoleAssistant {
 		l.t.Fatalf("%s: ends with %s, %d of %d results", name, items[len(items)-1].Role, next, len(of.calls))
 	}
 }

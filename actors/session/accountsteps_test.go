@@ -29,6 +29,7 @@ type stepBooks struct {
 	answer       *planner.StepRule   // of the latest turn's hook, if it counts
 	held         *planner.StepRule   // what applies to a turn that a pause holds back
 	isHeld       bool
+	compacting   bool              // a compaction is checked
 	said         map[string]uint64 // calls that a settlement named, and the first such event
 	planned      map[string]bool   // calls that a host loop was told of
 	statuses     map[string]session.CallStatus

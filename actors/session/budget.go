@@ -32,6 +32,11 @@ func (s *State) addUsage(u *Usage) {
 // step may have chosen; nil: nothing costs anything.
 func (s *State) turnPrice() *ModelPrice {
 	p := s.Run.Config.Prices
+	if p != nil && s.isCompacting() {
+		if price := p.of(s.summary().Model); price != nil {
+			return price
+		}
+	}
 	if choice := s.choice(); p != nil && choice != nil {
 		if price := p.of(choice.Model); price != nil {
 			return price

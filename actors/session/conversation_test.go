@@ -21,6 +21,7 @@ type talk struct {
 	bytes   map[uint64]int // what events show, by sequence
 	refused int
 	cut     bool // something left the window
+	compact int  // compactions that succeeded
 }
 
 // tokens counts the tokens of a request as the provider does: other than the fold.
@@ -41,7 +42,8 @@ func (w *talk) tokens(g *session.Generation) int {
 			bytes += w.bytes[it.Seq]
 		}
 	}
-	if (g.Cut > 0 || strings.Contains(g.Items.Roles, "c")) != (g.V == session.WindowVersion) && !hasShown(items) {
+	bytes += len(g.Compact) + w.bytes[g.Summary]
+	if short := g.Cut > 0 || g.Compact != "" || strings.Contains(g.Items.Roles, "c") || hasShown(items); short != (g.V == session.WindowVersion) {
 		w.t.Fatalf("version %d with %d items cut, roles %s", g.V, g.Cut, g.Items.Roles)
 	}
 	w.cut = w.cut || g.Cut > 0
@@ -130,13 +132,12 @@ func (w *talk) answer(e session.Effect, calls map[uint64]int) {
 	if err := isConversation(g.Items.Roles, func(answer int) int { return calls[answers[answer]] }); err != nil {
 		w.t.Fatalf("%s: %v", e.Name, err)
 	}
-	task := fmt.Sprintf("the input of run %d", w.state.Run.Number)
-	has := false
+	has := g.Compact != ""
 	for _, it := range items {
 		has = has || it.Role == session.RoleUser && it.Seq == w.state.Run.Seq
 	}
 	if !has {
-		w.t.Fatalf("%s lacks %s", e.Name, task)
+		w.t.Fatalf("%s lacks the input of run %d", e.Name, w.state.Run.Number)
 	}
 	n := w.tokens(&g)
 	if n > w.most {
@@ -147,6 +148,10 @@ func (w *talk) answer(e session.Effect, calls map[uint64]int) {
 		return
 	}
 	usage := map[string]any{"input_tokens": n, "output_tokens": 10}
+	if g.Compact != "" {
+		w.summarize(e, usage)
+		return
+	}
 	if w.rand.IntN(4) == 0 || w.state.Turn.Number > 30 {
 		w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
 			"effect": e.Name, "status": "ok", "text": text(strings.Repeat("w", 200)), "usage": usage,
@@ -162,6 +167,26 @@ func (w *talk) answer(e session.Effect, calls map[uint64]int) {
 	w.bytes[w.seq], calls[w.seq] = 8*len(made), len(made)
 }
 
+// summarize settles a compaction: now and then with what is no summary.
+func (w *talk) summarize(e session.Effect, usage map[string]any) {
+	w.t.Helper()
+	if w.compact > 0 && w.rand.IntN(8) == 0 {
+		w.must(w.tell(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{
+			"effect": e.Name, "calls": []any{map[string]any{"tool_name": "boxp", "arguments": "{}"}}, "usage": usage,
+		}))
+		return
+	}
+	size := 100 + w.rand.IntN(3000)
+	w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
+		"effect": e.Name, "status": "ok", "text": text(strings.Repeat("s", size)), "usage": usage,
+	}))
+	if got := w.state.Window.Summary; got != w.seq {
+		w.t.Fatalf("%s: the summary is that of event %d, not %d", e.Name, got, w.seq)
+	}
+	w.bytes[w.seq] = size
+	w.compact++
+}
+
 // A session of 2,000 turns with a model of 8,000 tokens never fails, with or without a
 // stated size of the context. If nothing is refused, the list of items stays small.
 func TestLongConversation(t *testing.T) {
@@ -171,9 +196,12 @@ func TestLongConversation(t *testing.T) {
 		most, turns int // tokens that the provider accepts, turns of the session
 		state       int // bytes of the state
 	}{
-		"tokens":           {map[string]any{"tokens": 8000}, 8000, 2000, 256 << 10},
-		"refusals alone":   {map[string]any{}, 8000, 2000, 256 << 10},
-		"references alone": {map[string]any{}, 1 << 40, 2500, 768 << 10},
+		"tokens":                {map[string]any{"tokens": 8000}, 8000, 2000, 256 << 10},
+		"tokens, another model": {map[string]any{"tokens": 8000, "summary": map[string]any{"provider": "p2", "model": "m2", "tokens_max": 500}}, 8000, 2000, 256 << 10},
+		"tokens, no summary":    {map[string]any{"tokens": 8000, "summary": map[string]any{"off": true}}, 8000, 2000, 256 << 10},
+		"refusals alone":        {map[string]any{}, 8000, 2000, 256 << 10},
+		"refusals, no summary":  {map[string]any{"summary": map[string]any{"off": true}}, 8000, 2000, 256 << 10},
+		"references alone":      {map[string]any{}, 1 << 40, 2500, 768 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,10 +223,10 @@ func TestLongConversation(t *testing.T) {
 				}
 				w.told = w.restored()
 			}
-			if !w.cut || name == "refusals alone" && w.refused == 0 {
-				t.Errorf("nothing was cut (%v), or nothing refused (%d)", w.cut, w.refused)
+			if !w.cut || name == "refusals alone" && w.refused == 0 || strings.Contains(name, "no summary") != (w.compact == 0) {
+				t.Errorf("nothing was cut (%v), or nothing refused (%d), or %d compactions", w.cut, w.refused, w.compact)
 			}
-			t.Logf("%d turns, %d refused, %d items of %d in the window", turns, w.refused, len(w.state.Items), w.state.ItemCount())
+			t.Logf("%d turns, %d refused, %d compactions, %d items of %d in the window", turns, w.refused, w.compact, len(w.state.Items), w.state.ItemCount())
 		})
 	}
 }

@@ -40,8 +40,11 @@ func drawEnds(t *rapid.T, config map[string]any) {
 		if rapid.IntRange(0, 3).Draw(t, "with tokens") > 0 {
 			context["tokens"] = rapid.SampledFrom([]int{256, 300, 1000, 2000}).Draw(t, "tokens")
 			context["keep_turns"] = rapid.SampledFrom([]int{1, 2, 6}).Draw(t, "keep_turns")
-			context["cut_at"] = rapid.SampledFrom([]int{30, 80, 100}).Draw(t, "cut_at")
+			context["compact_at"] = rapid.SampledFrom([]int{30, 80, 100}).Draw(t, "compact_at")
 			context["clear_at"] = rapid.SampledFrom([]int{1, 60, 100}).Draw(t, "clear_at")
+		}
+		if rapid.IntRange(0, 1).Draw(t, "with summary") == 0 {
+			context["summary"] = rapid.SampledFrom([]map[string]any{{"off": true}, {"provider": "p2", "model": "m2"}, {"tokens_max": 100, "prompt": "sum up"}}).Draw(t, "summary")
 		}
 		config["context"] = context
 	}

@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +16,7 @@ import (
 // that opens it fixes its bytes: State.Open returns the same bytes until it is
 // settled.
 type Effect struct {
-	Name     string // r1t2, r1t2c0, r1t2s, w1, y1
+	Name     string // r1t2, r1t2k1, r1t2c0, r1t2s, w1, y1
 	Class    Class
 	Target   string // provider, executor, hook, or "-": a subject token
 	Payload  []byte // canonical msgpack of Generation, ToolCall, Step, Space or Wake
@@ -36,6 +35,9 @@ type Generation struct {
 	CacheTTL string `msgpack:"cache_ttl,omitempty" lim:"enum=CacheTTL"`
 	// The class of the effect.
 	Class Class `msgpack:"class" lim:"=llm"`
+	// The last message, a user's: it asks for a summary of the items, in place of an answer.
+	// Do not publish its deltas.
+	Compact string `msgpack:"compact,omitempty" lim:"..CompactBytesMax"`
 	// Messages that left the window before the items; the model is told of them in a first
 	// message.
 	Cut uint32 `msgpack:"cut,omitempty" lim:"1.."`
@@ -67,6 +69,9 @@ type Generation struct {
 	Session string `msgpack:"session" lim:"@session"`
 	// Unix milliseconds; no bridge starts the effect after it.
 	StartBy int64 `msgpack:"start_by"`
+	// Sequence of the GenerationSettled whose text is the summary of messages that left the
+	// window; the first message has it.
+	Summary uint64 `msgpack:"summary,omitempty" lim:"1.."`
 	// The system text.
 	System string `msgpack:"system,omitempty" lim:"..SystemBytesMax"`
 	// `auto` if absent; `none`, `required`, or the `tool_name` of a tool offered. Omitted:
@@ -78,7 +83,8 @@ type Generation struct {
 	Tools []codec.Hash `msgpack:"tools,omitempty" lim:"..planner.ToolsMax"`
 	// Fingerprint (BLAKE2b-256) of the offered tools.
 	Toolset codec.Hash `msgpack:"toolset"`
-	// Version of the protocol: 2 if `cut` is set, or an item is not shown whole.
+	// Version of the protocol: 2 if `compact`, `cut` or `summary` is set, or an item is not
+	// shown whole.
 	V int `msgpack:"v" lim:"1..2"`
 	// The values of variables, by name, for the templates of prompt.
 	Vars codec.Pairs `msgpack:"vars,omitempty" lim:"..space.VarsMax,key=..5+FactNameBytesMax,value=..space.FactValueBytesMax"`
@@ -259,6 +265,8 @@ type Step struct {
 	Items ItemList `msgpack:"items"`
 	// The transcript has earlier items.
 	ItemsCut bool `msgpack:"items_cut,omitempty" lim:"=true"`
+	// Sequence of the GenerationSettled whose text is the summary of earlier items.
+	Summary uint64 `msgpack:"summary,omitempty" lim:"1.."`
 	// The model of the turn if the hook names none.
 	Model string `msgpack:"model" lim:"1..NameBytesMax"`
 	// The provider of the turn.
@@ -410,7 +418,7 @@ func (s *State) eachOpen(fn func(Place)) {
 			fn(t.step())
 		}
 		if t.Open {
-			fn(t.generation())
+			fn(s.generation())
 		}
 		if t.Batch != nil {
 			for i := range t.Batch.Calls {
@@ -438,24 +446,22 @@ func (s *State) effect(p Place, room []byte) Effect { return classes[p.kind].fol
 // of the turn's step.
 func (generations) effect(s *State, _ Place, room []byte) Effect {
 	t, c := s.Turn, &s.Run.Config
-	name := t.name()
+	name := s.generationName()
 	g := Generation{
-		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: ListItems(s.Items[:t.Items]...), Model: s.TurnModel(), Params: c.Params,
+		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: ListItems(s.Items[:s.listed()]...), Model: s.TurnModel(), Params: c.Params,
 		OutputTokensMax: int64(t.OutputTokensMax), Provider: c.Provider, ResponseFormat: s.ResponseFormat(), RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: s.system(),
 		ToolChoice: s.toolChoice(t), Tools: s.refs(t.Toolset.Offers), Toolset: t.Toolset.Fingerprint, V: Version,
-	}
-	if w := s.Window; w != nil {
-		g.Cut = w.Cut
-	}
-	if g.Cut > 0 || slices.ContainsFunc(s.Items[:t.Items], func(it Item) bool { return it.Shown != 0 }) {
-		g.V = WindowVersion
 	}
 	s.showPrompt(&g)
 	if choice := s.choice(); choice != nil && len(choice.Params) > 0 {
 		g.Params = choice.Params
 	}
+	if s.isCompacting() {
+		s.showCompaction(&g)
+	}
+	s.showWindow(&g)
 	return Effect{
-		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.startBy(),
+		Name: name, Class: ClassLLM, Target: g.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.startBy(),
 		Payload: encodeIn(room, &g),
 	}
 }

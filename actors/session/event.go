@@ -85,6 +85,7 @@ const (
 	TypeRunEdited           = "RunEdited"
 	TypeRunCompleted        = "RunCompleted"
 	TypeRunFailed           = "RunFailed"
+	TypeCompactRequested    = "CompactRequested"
 	TypeSessionConfigured   = "SessionConfigured"
 	TypeSessionClosed       = "SessionClosed"
 	TypeToolRegistrySet     = "ToolRegistrySet"
@@ -129,6 +130,7 @@ var eventTypes = [...]eventType{
 	{name: TypeRunEdited, doors: byClients, eventBody: contentBody((*State).runEdited)},
 	{name: TypeRunCompleted, doors: byClients, eventBody: body((*State).runCompleted)},
 	{name: TypeRunFailed, doors: byClients, eventBody: body((*State).runFailed)},
+	{name: TypeCompactRequested, doors: byClients, eventBody: doorBody[CompactRequested]((*State).compactRequested)},
 	{name: TypeSessionConfigured, doors: byOperators, eventBody: rawBody[SessionConfigured]((*State).sessionConfigured)},
 	{name: TypeSessionClosed, doors: byOperators, eventBody: body((*State).sessionClosed)},
 	{name: TypeToolRegistrySet, doors: byOperators, eventBody: rawBody[ToolRegistrySet]((*State).toolRegistrySet)},

@@ -567,13 +567,15 @@ func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
 		return codec.Hash{}, effectOver
 	case p.kind == kindStep:
 		return t.stepStatus()
+	case p.compacts:
+		return s.Window.compactionStatus(t, p.n)
 	case p.kind == kindLLM && p.n < uint32(t.Attempt):
 		return codec.Hash{}, effectOver
 	case p.kind == kindLLM && p.n > uint32(t.Attempt):
 		return codec.Hash{}, effectUnknown
-	case p.kind == kindLLM && t.Open:
+	case p.kind == kindLLM && t.Open && !s.isCompacting():
 		return codec.Hash{}, effectOpen
-	case p.kind == kindLLM && !t.wasOpened():
+	case p.kind == kindLLM && !s.wasOpened():
 		return codec.Hash{}, effectUnknown // its step is open, or ended the run
 	case p.kind == kindLLM:
 		return t.Settled, effectSettled

@@ -52,7 +52,8 @@ type Policy struct {
 	// leaves it out and reports it, fail refuses the workspace. refold tools check treats
 	// a tool that no running bridge serves likewise. warn if absent.
 	Coverage string `msgpack:"coverage,omitempty" lim:"enum=Coverage"`
-	// Fields of a RunConfig, and roles, that a request through the door in may have.
+	// Fields of a RunConfig, and roles, that a request through the door in may have; with
+	// compact, clients may publish CompactRequested.
 	// Absent: active_tools, completion, disable, model, params, provider, system,
 	// turns_max. Empty: none.
 	Ingress []string `msgpack:"ingress,omitempty" lim:"item=fields=RunConfig"`
@@ -177,7 +178,7 @@ func (in *Install) check() error {
 	}
 	in.approvals = approvals
 	for i, field := range in.ingress {
-		if field != ingressRoles && !slices.Contains(configFields, field) {
+		if field != ingressRoles && field != ingressCompact && !slices.Contains(configFields, field) {
 			return fmt.Errorf("install record: policy.ingress[%d]: a run config has no field %q", i, field)
 		}
 	}
@@ -236,8 +237,15 @@ func toolFault(tool *planner.ToolSpec) string {
 	return ""
 }
 
-// ingressRoles is the name of a run's roles in Policy.Ingress.
-const ingressRoles = "roles"
+// Names in Policy.Ingress besides the fields of a config: of a run's roles, and of
+// CompactRequested.
+const (
+	ingressRoles   = "roles"
+	ingressCompact = "compact"
+)
+
+// allows reports whether clients may use what Policy.Ingress names so.
+func (in *Install) allows(name string) bool { return slices.Contains(in.ingress, name) }
 
 // BuiltinInstall returns the canonical bytes of the built-in install record: the
 // registry and profiles of package planner, the default policy, no default config.

@@ -205,7 +205,7 @@ func (w *weave) progress() utterance {
 	case t == nil || t.Run != run.Number:
 		return w.resume()
 	case t.Open:
-		return w.answer(generationName(t))
+		return w.answer(generationName(s))
 	case t.Step != nil && t.Step.Open:
 		return utterance{session.DoorStep, session.TypeStepPrepared, `{"effect":"` + turnOf(t) + `s","status":"` + w.pick("ok", "ok", "odd") + `"}`}
 	case t.RetryAt > 0:
@@ -235,7 +235,11 @@ func turnOf(t *session.Turn) string {
 	return "r" + strconv.FormatUint(uint64(t.Run), 10) + "t" + strconv.FormatUint(uint64(t.Number), 10)
 }
 
-func generationName(t *session.Turn) string {
+func generationName(s *session.State) string {
+	t := s.Turn
+	if n, is := s.OpenCompaction(); is {
+		return turnOf(t) + "k" + strconv.FormatUint(uint64(n), 10)
+	}
 	if t.Attempt > 0 {
 		return turnOf(t) + "a" + strconv.FormatUint(uint64(t.Attempt)+1, 10)
 	}

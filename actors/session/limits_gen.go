@@ -40,6 +40,18 @@ func (v *Budget) limits() *refusal {
 	return nil
 }
 
+func (v *CompactRequested) limits() *refusal {
+	if len(v.Instructions) > InstructionsBytesMax {
+		return tooLong("instructions", InstructionsBytesMax)
+	}
+	if v.KeepTurns != nil {
+		if (*v.KeepTurns) < 0 || (*v.KeepTurns) > TurnsMax {
+			return outside("keep_turns", int64((*v.KeepTurns)), 0, TurnsMax)
+		}
+	}
+	return nil
+}
+
 func (v *Content) limits() *refusal {
 	if len(v.MediaType) > NameBytesMax {
 		return tooLong("media_type", NameBytesMax)
@@ -68,11 +80,16 @@ func (v *ContextConfig) limits() *refusal {
 	if v.ClearAt != 0 && (v.ClearAt < 1 || v.ClearAt > 100) {
 		return outside("clear_at", int64(v.ClearAt), 1, 100)
 	}
-	if v.CutAt != 0 && (v.CutAt < 1 || v.CutAt > 100) {
-		return outside("cut_at", int64(v.CutAt), 1, 100)
+	if v.CompactAt != 0 && (v.CompactAt < 1 || v.CompactAt > 100) {
+		return outside("compact_at", int64(v.CompactAt), 1, 100)
 	}
 	if v.KeepTurns != 0 && (v.KeepTurns < 1 || v.KeepTurns > TurnsMax) {
 		return outside("keep_turns", int64(v.KeepTurns), 1, TurnsMax)
+	}
+	if v.Summary != nil {
+		if bad := v.Summary.limits(); bad != nil {
+			return bad.in("summary")
+		}
 	}
 	if v.Tokens != 0 && (v.Tokens < 256 || v.Tokens > TokensMax) {
 		return outside("tokens", int64(v.Tokens), 256, TokensMax)
@@ -533,6 +550,19 @@ func (v *StepPrepared) limits() *refusal {
 		if len((*v.ToolRefs)) > planner.StepToolsMax {
 			return tooMany("tool_refs", planner.StepToolsMax)
 		}
+	}
+	return nil
+}
+
+func (v *SummaryConfig) limits() *refusal {
+	if len(v.Model) > NameBytesMax {
+		return tooLong("model", NameBytesMax)
+	}
+	if len(v.Prompt) > SummaryPromptBytesMax {
+		return tooLong("prompt", SummaryPromptBytesMax)
+	}
+	if v.TokensMax != 0 && (v.TokensMax < 32 || v.TokensMax > SummaryTokensMax) {
+		return outside("tokens_max", int64(v.TokensMax), 32, SummaryTokensMax)
 	}
 	return nil
 }

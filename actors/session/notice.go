@@ -35,6 +35,7 @@ const (
 	NoticeApprovalRequested  = "ApprovalRequested"
 	NoticeBudgetExceeded     = "BudgetExceeded"
 	NoticeContextCleared     = "ContextCleared"
+	NoticeContextCompacted   = "ContextCompacted"
 	NoticeContextCut         = "ContextCut"
 	NoticeSessionChanged     = "SessionChanged"
 	NoticeSessionQuarantined = "SessionQuarantined"
@@ -167,6 +168,25 @@ type ContextCleared struct {
 	Run uint32 `json:"run" lim:"1.."`
 	// The results that were cleared.
 	Results int `json:"results" lim:"1.."`
+	// Estimated tokens of the next generation before.
+	TokensBefore int64 `json:"tokens_before" lim:"0.."`
+	// Estimated tokens of the next generation now.
+	Tokens int64 `json:"tokens" lim:"0.."`
+}
+
+// ContextCompacted says that a summary took the place of the oldest turns in the window.
+// They stay in the log.
+type ContextCompacted struct {
+	// The number of the run.
+	Run uint32 `json:"run" lim:"1.."`
+	// The generation that wrote the summary.
+	Effect string `json:"effect" lim:"@generation"`
+	// The messages that left the window.
+	Items int `json:"items" lim:"0.."`
+	// Usage of the generation.
+	Usage UsageTotal `json:"usage"`
+	// Sequence of the GenerationSettled whose text is the summary.
+	SummarySeq uint64 `json:"summary_seq" lim:"1.."`
 	// Estimated tokens of the next generation before.
 	TokensBefore int64 `json:"tokens_before" lim:"0.."`
 	// Estimated tokens of the next generation now.
@@ -461,7 +481,7 @@ func (s *State) forgetTurnSettled() {
 // turnFailed reports that the open attempt at a turn ended without a settlement.
 func (s *State) turnFailed(f *Fault) {
 	if !s.quiet {
-		addProgress(s, ProgressTurnSettled, TurnSettled{Effect: s.Turn.name(), Code: f.Code, Detail: f.Detail})
+		addProgress(s, ProgressTurnSettled, TurnSettled{Effect: s.generationName(), Code: f.Code, Detail: f.Detail})
 	}
 }
 

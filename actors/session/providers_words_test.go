@@ -133,7 +133,7 @@ type conversation struct {
 }
 
 // read adds what further items stand for. It says which of them stands for
-// nothing that can be said, or that there is nothing to answer in the end.
+// nothing that can be said.
 func (c *conversation) read(l logged, items []session.Item) error {
 	for _, it := range items {
 		w := &words{}
@@ -150,6 +150,11 @@ func (c *conversation) read(l logged, items []session.Item) error {
 		}
 		c.messages = append(c.messages, m)
 	}
+	return nil
+}
+
+// answerable says that there is nothing to answer in the end.
+func (c *conversation) answerable() error {
 	if n := len(c.messages); n == 0 || c.messages[n-1].role == session.RoleAssistant {
 		return fmt.Errorf("%d items, and nothing to answer", n)
 	}

@@ -501,9 +501,12 @@ type Turn struct {
 	Open            bool   `msgpack:"open"`              // its generation is not settled
 }
 
-// wasOpened reports whether the turn's generation was opened: not while its step hook
-// is open, and never if the run failed because the hook did not answer.
-func (t *Turn) wasOpened() bool { return t.RunMS > 0 }
+// wasOpened reports whether the latest turn's generation was opened: not while its step hook
+// or a compaction before it is open, and never if the run failed because the hook did
+// not answer.
+func (s *State) wasOpened() bool {
+	return s.Turn.RunMS > 0 && !(s.isCompacting() && !s.Window.Compaction.Again)
+}
 
 // isOpen reports whether anything of the turn lacks a result.
 func (t *Turn) isOpen() bool {
@@ -548,7 +551,7 @@ func (s *State) turnInvariant() error {
 		return fmt.Errorf("the window of %s is %d of %d items", turnName(t.Run, t.Number), t.Items, len(s.Items))
 	case t.Open && t.Batch != nil:
 		return fmt.Errorf("%s is open beside its batch", turnName(t.Run, t.Number))
-	case !t.wasOpened() && (t.Open || t.Batch != nil):
+	case t.RunMS == 0 && (t.Open || t.Batch != nil):
 		return fmt.Errorf("%s was not asked, and is open or was answered", turnName(t.Run, t.Number))
 	}
 	if t.Defined != nil {
@@ -561,7 +564,7 @@ func (s *State) turnInvariant() error {
 			return fmt.Errorf("%s: %w", turnName(t.Run, t.Number), err)
 		}
 	}
-	if !t.wasOpened() {
+	if t.RunMS == 0 {
 		return s.wokenInvariant() // nothing was offered
 	}
 	if err := s.toolsetInvariant(&t.Toolset); err != nil {

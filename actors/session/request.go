@@ -147,7 +147,7 @@ func (s *State) requestFault(door Door, b *RunRequested) *refusal {
 	if door != DoorIn {
 		return nil
 	}
-	if len(b.Roles) > 0 && !slices.Contains(s.install.ingress, ingressRoles) {
+	if len(b.Roles) > 0 && !s.install.allows(ingressRoles) {
 		return refuse(RejectNotPermitted, "roles: the install policy allows them only through the door ctl")
 	}
 	if b.Config != nil {
@@ -407,6 +407,7 @@ func (s *State) endRun(end Ended, answer *GenerationSettled) {
 		run.Steers = nil
 	}
 	if s.turnIsRuns() {
+		s.endCompaction()
 		s.forgetGeneration()
 		s.Turn.Batch.forgetArguments()
 	}
@@ -571,7 +572,7 @@ func (s *State) stopRun(end Ended) {
 			t.Step.close()
 		}
 		if t.Open {
-			s.withdraw(t.generation())
+			s.withdraw(s.generation())
 			t.Open = false
 		}
 		t.RetryAt = 0

@@ -166,17 +166,17 @@ func (s *sendables) take(e session.Event) (err error) {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	t := s.state.Turn
-	if t == nil || !t.Open || generationName(t) == s.asked {
+	if t == nil || !t.Open || generationName(s.state) == s.asked {
 		return nil
 	}
-	s.asked = generationName(t)
+	s.asked = generationName(s.state)
 	return s.turn()
 }
 
 // windowOf says what of a transcript a generation leaves out. Within one window what was
 // sent stays as it was.
 func windowOf(g *session.Generation, items []session.Item) string {
-	window := fmt.Sprint(g.Cut)
+	window := fmt.Sprint(g.Cut, g.Summary)
 	for i, it := range items {
 		if it.Shown != session.ShownWhole {
 			window += fmt.Sprintf(" %d: %d bytes", i, it.Bytes)
@@ -200,6 +200,9 @@ func (s *sendables) turn() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.asked, err)
 	}
+	if g.Compact != "" {
+		return s.compaction(&g, items)
+	}
 	if window := windowOf(&g, items); window != s.window {
 		s.items, s.said, s.window = nil, conversation{}, window
 		if g.Cut > 0 { // the model is told of it
@@ -213,9 +216,28 @@ func (s *sendables) turn() error {
 	s.items = items
 	err = s.said.read(s.log, added)
 	if err == nil {
+		err = s.said.answerable()
+	}
+	if err == nil {
 		err = sendable(s.said.messages)
 	}
 	if err != nil {
+		return fmt.Errorf("%s: %w", s.asked, err)
+	}
+	return nil
+}
+
+// compaction holds a compaction against the law. It shows the beginning of what the turn
+// would show.
+func (s *sendables) compaction(g *session.Generation, items []session.Item) error {
+	var all conversation
+	if g.Cut > 0 {
+		all.messages = []message{{role: session.RoleUser, text: "a summary"}}
+	}
+	if err := all.read(s.log, items); err != nil {
+		return fmt.Errorf("%s: %w", s.asked, err)
+	}
+	if err := sendable(append(all.messages, message{role: session.RoleUser, text: g.Compact})); err != nil {
 		return fmt.Errorf("%s: %w", s.asked, err)
 	}
 	return nil

@@ -160,7 +160,7 @@ func TestEventTypes(t *testing.T) {
 		}[typ]
 		switch typ {
 		case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunCancelRequested, session.TypeRunInterrupt,
-			session.TypeRunPauseRequested, session.TypeRunResumeRequested, session.TypeRunEdited, session.TypeRunCompleted, session.TypeRunFailed:
+			session.TypeRunPauseRequested, session.TypeRunResumeRequested, session.TypeRunEdited, session.TypeRunCompleted, session.TypeRunFailed, session.TypeCompactRequested:
 			want = []session.Door{session.DoorIn, session.DoorCtl}
 		}
 		if want == nil {

@@ -84,8 +84,9 @@ func (s *State) InstallRecord() *Install { return s.install }
 // than comparing names.
 type Place struct {
 	kind      kind
+	compacts  bool // a compaction before the generation of the turn
 	run, turn uint32
-	n         uint32 // of a wake or a sync: its number; of a generation: attempts before it; of a call: its index
+	n         uint32 // of a wake, a sync or a compaction: its number; of a generation: attempts before it; of a call: its index
 }
 
 // String returns the name.
@@ -101,6 +102,8 @@ func (p Place) Append(b []byte) []byte {
 	}
 	b = appendTurn(b, p.run, p.turn)
 	switch {
+	case p.compacts:
+		b = strconv.AppendUint(append(b, 'k'), uint64(p.n), 10)
 	case p.kind == kindTool:
 		b = strconv.AppendUint(append(b, 'c'), uint64(p.n), 10)
 	case p.kind == kindStep:
@@ -114,7 +117,7 @@ func (p Place) Append(b []byte) []byte {
 // IsWake reports whether the effect is a wake, which no bridge carries out.
 func (p Place) IsWake() bool { return p.kind == kindWake }
 
-// parseName parses an effect's name: r1t2, r1t2c0, r1t2s, w1, y1.
+// parseName parses an effect's name: r1t2, r1t2a2, r1t2k1, r1t2c0, r1t2s, w1, y1.
 func parseName(name string) (Place, bool) {
 	rest, ok := strings.CutPrefix(name, "r")
 	if !ok {
@@ -126,12 +129,20 @@ func parseName(name string) (Place, bool) {
 	}
 	turnText, callText, hasCall := strings.Cut(rest, "c")
 	var p Place
+	turnText, compactText, compacts := strings.Cut(turnText, "k")
+	if compacts {
+		n, ok := parseNumber(compactText)
+		if !ok || n == 0 || hasCall {
+			return Place{}, false
+		}
+		p.compacts, p.n = true, n
+	}
 	if hasCall {
 		p.kind = kindTool
 	} else if cut, isStep := strings.CutSuffix(turnText, "s"); isStep {
 		turnText, p.kind = cut, kindStep
 	}
-	if base, attemptText, again := strings.Cut(turnText, "a"); again && p.kind == kindLLM {
+	if base, attemptText, again := strings.Cut(turnText, "a"); again && p.kind == kindLLM && !compacts {
 		n, ok := parseNumber(attemptText)
 		if !ok || n < 2 || n > AttemptsMax {
 			return Place{}, false
@@ -193,18 +204,25 @@ func callName(run, turn uint32, call int) string {
 
 func wakeName(n uint32) string { return Place{kind: kindWake, n: n}.String() }
 
-// generation, step and call return Places of the turn: of the latest attempt at its
-// generation, of its step, and of a call.
-func (t *Turn) generation() Place { return Place{run: t.Run, turn: t.Number, n: uint32(t.Attempt)} }
+// generation returns the Place of the latest attempt at the latest turn's generation, or
+// of the compaction before it.
+func (s *State) generation() Place {
+	t := s.Turn
+	if s.isCompacting() {
+		return Place{compacts: true, run: t.Run, turn: t.Number, n: s.Window.Compaction.Number}
+	}
+	return Place{run: t.Run, turn: t.Number, n: uint32(t.Attempt)}
+}
 
+// step and call return Places of the turn: of its step, and of a call.
 func (t *Turn) step() Place { return Place{kind: kindStep, run: t.Run, turn: t.Number} }
 
 func (t *Turn) call(i int) Place {
 	return Place{kind: kindTool, run: t.Run, turn: t.Number, n: uint32(i)}
 }
 
-// name returns the effect's name of the latest attempt at the turn.
-func (t *Turn) name() string { return t.generation().String() }
+// generationName returns the name of generation.
+func (s *State) generationName() string { return s.generation().String() }
 
 // The memory of a state's parts without what they point to, in bytes on a
 // 64-bit machine, rounded up to the heap's size classes.
@@ -230,6 +248,8 @@ const (
 	hostWeight       = 64
 	endedWeight      = 64
 	overWeight       = 32
+	windowWeight     = 72
+	compactionWeight = 80
 	doneWeight       = 32
 	stepCallWeight   = 144
 	lastCallWeight   = 64
@@ -251,7 +271,7 @@ func (s *State) Weight() int {
 	if n += cap(s.Submissions) * submissionWeight; len(s.Submissions) > 0 {
 		n += len(s.Submissions) * space.TextWeight(s.Submissions[0].Name) // they are mostly alike
 	}
-	n += s.Host.weight() + s.Overrides.weight() + s.Turn.weight()
+	n += s.Host.weight() + s.Overrides.weight() + s.Turn.weight() + s.Window.weight()
 	if x := s.spaces(); x.State != nil {
 		n += x.Weight()
 	}

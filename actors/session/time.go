@@ -101,14 +101,13 @@ func (s *State) settleOverdue() {
 		}
 	case t.RetryAt > 0:
 		if t.RetryAt <= s.Clock && run.Lifecycle != Paused {
-			t.Attempt++
-			s.Turn.Settled = codec.Hash{}
+			s.nextAttempt()
 			s.openGeneration()
 		}
 	case t.Open:
 		if t.Deadline <= s.Clock {
 			t.Open = false
-			s.withdraw(t.generation())
+			s.withdraw(s.generation())
 			detail := noSettlement("llm/" + run.Config.Provider)
 			failed := Fault{Code: CodeDeadlineExceeded, Detail: detail.String(), Retryable: true}
 			s.turnFailed(&failed)

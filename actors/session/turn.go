@@ -53,6 +53,9 @@ func (s *State) startTurn() {
 	run.Turns++
 	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
 	s.turnRegistry = st.Registry
+	if s.Window != nil {
+		s.Window.Compaction = nil
+	}
 	s.enterTurn(&st)
 	if hook := run.Config.StepHook; hook != nil {
 		var calls []planner.LastCall
@@ -104,14 +107,23 @@ func (s *State) startGeneration(same *planner.Toolset) {
 	if s.isMasked() && len(shown) > 0 {
 		t.Defined = &shown
 	}
-	s.fitWindow(s.turnInputBytes(0, shown))
+	compact := s.fitWindow(s.turnInputBytes(0, shown))
 	if s.Run.Config.Budget != nil && s.budgetSpent(HeldGeneration, s.turnInputBytes(s.nextInputBytes(), shown)) {
-		t.Toolset = planner.Toolset{}
+		if !s.wasOpened() {
+			t.Toolset = planner.Toolset{}
+		}
+		return
+	}
+	if compact != nil {
+		s.openCompaction(compact)
 		return
 	}
 	s.takeSteers()
 	s.fixPrompt()
 	t.Items = int32(len(s.Items))
+	if s.wasOpened() {
+		s.nextAttempt()
+	}
 	s.openGeneration()
 	if choice := s.choice(); choice != nil && len(choice.Context) > 0 {
 		s.Run.Context = choice.Context
@@ -124,7 +136,23 @@ func (s *State) openGeneration() {
 	deadline, runMS := turnDeadline(&s.Run.Config)
 	t.At, t.Deadline, t.RunMS, t.RetryAt, t.Open = s.Clock, s.Clock+deadline, int32(runMS), 0, true
 	t.OutputTokensMax = s.outputTokensMax()
+	if s.isCompacting() {
+		t.OutputTokensMax = int32(min(s.summaryTokens()*summaryThoughts, int64(cmp.Or(t.OutputTokensMax, OutputTokensMax))))
+		return
+	}
 	s.windowOpened()
+}
+
+// nextAttempt begins to count the next attempt at the turn's generation, or at the
+// compaction before it.
+func (s *State) nextAttempt() {
+	if t := s.Turn; s.isCompacting() {
+		s.Window.Compaction.Number++
+		s.Window.Compaction.Settled = codec.Hash{}
+	} else {
+		t.Attempt++
+		t.Settled = codec.Hash{}
+	}
 }
 
 // toolRequest returns the inputs of the tool selection, except the facts.
@@ -237,6 +265,10 @@ func (generations) decode(typ string, data codec.Raw) (any, string, *refusal) {
 
 func (generations) settle(s *State, _ Place, b *settlement) *refusal {
 	s.Turn.Open = false
+	if s.isCompacting() {
+		s.compactionSettled(b)
+		return nil
+	}
 	s.Turn.Settled = settlementHash(b.typ, b.data)
 	bad := b.bad
 	if bad == nil {
@@ -338,16 +370,30 @@ func (s *State) generationFailed(f Fault, detail sentence.Text) {
 		s.endInterrupted()
 		return
 	}
+	if s.isCompacting() {
+		s.compactionFailed(f)
+		return
+	}
 	if s.shrink(f.Code) {
 		return
 	}
 	failed := t.Attempt - min(t.Attempt, t.Shrunk) // without those whose window was too large
-	if r := run.Config.Retry; r != nil && r.covers(f) && int(failed)+1 < r.Attempts && int(t.Attempt)+1 < AttemptsMax {
-		t.RetryAt = s.Clock + r.backoff(failed)
-		s.turnRetries(t.RetryAt)
+	if int(t.Attempt)+1 < AttemptsMax && s.retries(f, failed) {
 		return
 	}
 	s.endRun(Ended{Lifecycle: Failed, Code: f.Code, Detail: detail}, nil)
+}
+
+// retries schedules another attempt after `failed` earlier failures and f, and reports
+// whether the run's config allows it.
+func (s *State) retries(f Fault, failed uint8) bool {
+	r := s.Run.Config.Retry
+	if r == nil || !r.covers(f) || int(failed)+1 >= r.Attempts {
+		return false
+	}
+	s.Turn.RetryAt = s.Clock + r.backoff(failed)
+	s.turnRetries(s.Turn.RetryAt)
+	return true
 }
 
 // covers reports whether a failure may be retried.
@@ -776,7 +822,7 @@ func (steps) effect(s *State, _ Place, _ []byte) Effect {
 		Name: name, Class: ClassStep, Target: hook, Deadline: t.Step.Deadline, StartBy: startBy,
 		Payload: encode(Step{
 			At: t.Step.At, Calls: run.Calls, Class: ClassStep, Context: run.Context, Effect: name, Facts: facts, Hook: hook,
-			InputSeq: run.Seq, Items: ListItems(items...), ItemsCut: len(items) < s.ItemCount(), Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
+			InputSeq: run.Seq, Items: ListItems(items...), ItemsCut: len(items) < s.ItemCount(), Summary: s.windowSummary(), Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
 			StartBy: startBy, Step: int(t.Number) - 1, Tools: tools, Usage: run.Usage, Used: used, V: Version,
 		}),
 	}

@@ -411,7 +411,7 @@ func (s *State) viewTurn() *ViewTurn {
 		}
 	}
 	v.Workspace = s.viewTurnSpace()
-	if !t.wasOpened() {
+	if t.RunMS == 0 {
 		return v
 	}
 	v.Prompt = s.viewPrompt()
@@ -469,7 +469,7 @@ func (s *State) viewBatch() *ViewBatch {
 
 func (s *State) viewTools() []ViewTool {
 	t := s.Turn
-	if t == nil || !t.wasOpened() {
+	if t == nil || t.RunMS == 0 {
 		return nil
 	}
 	var tools []ViewTool

@@ -10,17 +10,20 @@ import (
 // Without it the whole transcript is shown, and a run whose transcript is too long fails.
 //
 // The window is what a model is shown of the transcript. Results are cleared first: one
-// line stands in the place of each. Then the oldest turns leave the window; one line says
-// how many messages did. The active run's input and its steers always stay.
+// line stands in the place of each. Then the oldest turns leave the window, and a summary
+// that a model writes takes their place. The active run's input and its steers always
+// stay.
 type ContextConfig struct {
 	// Percent of `tokens` from which results of earlier calls are cleared; 60 if absent.
 	ClearAt int `msgpack:"clear_at,omitempty" lim:"1..100"`
 	// Percent of `tokens` from which the oldest turns leave the window, so that at most
 	// half of it is left; 80 if absent.
-	CutAt int `msgpack:"cut_at,omitempty" lim:"1..100"`
+	CompactAt int `msgpack:"compact_at,omitempty" lim:"1..100"`
 	// The latest turns whose results are not cleared; 6 if absent. Fewer, if the window
 	// is too large all the same.
 	KeepTurns int `msgpack:"keep_turns,omitempty" lim:"1..TurnsMax"`
+	// Who writes the summary, and how. Absent: the run's own model, by a built-in prompt.
+	Summary *SummaryConfig `msgpack:"summary,omitempty"`
 	// Tokens that the model accepts, less those of its answer. Absent: the window gets
 	// smaller only when the model refuses it, or at 64 KiB of references.
 	Tokens int64 `msgpack:"tokens,omitempty" lim:"256..TokensMax"`
@@ -29,7 +32,7 @@ type ContextConfig struct {
 // The values of absent fields of ContextConfig.
 const (
 	ClearAtDefault   = 60
-	CutAtDefault     = 80
+	CompactAtDefault = 80
 	KeepTurnsDefault = 6
 )
 
@@ -54,18 +57,36 @@ const (
 
 // Window is how the beginning of a transcript was shortened, and how large the rest is.
 type Window struct {
+	// A compaction that was requested, for the next generation.
+	Asked *CompactRequested `json:"asked,omitempty" msgpack:"asked,omitempty"`
 	// Items of the transcript that left the window.
 	Cut uint32 `json:"cut,omitempty" msgpack:"cut,omitempty"`
+	// Sequence of the GenerationSettled with the summary; absent: there is none.
+	Summary uint64 `json:"summary,omitempty" msgpack:"summary,omitempty" lim:"1.."`
 	// Tokens of the latest measured generation, as its provider counted them; 0: none yet.
 	Tokens int64 `json:"tokens,omitempty" msgpack:"tokens,omitempty" lim:"0.."`
 
-	Opened   int64 `json:"-" msgpack:"opened,omitempty"`   // WindowBytes when the latest generation was opened
-	Measured int64 `json:"-" msgpack:"measured,omitempty"` // WindowBytes when the measured generation was opened
+	Compacted    int64       `json:"-" msgpack:"compacted,omitempty"`     // WindowBytes after the latest compaction; 0: none yet
+	Compaction   *Compaction `json:"-" msgpack:"compaction,omitempty"`    // the latest one before the latest turn's generation
+	Opened       int64       `json:"-" msgpack:"opened,omitempty"`        // WindowBytes when the latest generation was opened
+	Measured     int64       `json:"-" msgpack:"measured,omitempty"`      // WindowBytes when the measured generation was opened
+	SummaryBytes uint32      `json:"-" msgpack:"summary_bytes,omitempty"` // what a model is shown of the summary
 }
 
 func (w *Window) invariant(s *State) error {
 	if w.Tokens < 0 || w.Tokens > TokensMax || w.Opened < 0 || w.Measured < 0 || uint64(w.Cut) > s.Count*CallsSeenMax {
 		return fmt.Errorf("%d items left the window, which has %d tokens, measured at %d bytes of %d", w.Cut, w.Tokens, w.Measured, w.Opened)
+	}
+	if w.Summary > s.Seq || w.Summary == 0 && w.SummaryBytes > 0 || w.Compacted < 0 {
+		return fmt.Errorf("its summary is that of event %d, of %d bytes, and left %d", w.Summary, w.SummaryBytes, w.Compacted)
+	}
+	if err := w.Compaction.invariant(s); err != nil {
+		return err
+	}
+	if w.Asked != nil {
+		if bad := w.Asked.limits(); bad != nil {
+			return fmt.Errorf("the compaction that was requested: %s", bad.detail)
+		}
 	}
 	return nil
 }
@@ -100,7 +121,7 @@ func (s *State) openWindow() {
 
 // countItems counts the items anew.
 func (s *State) countItems() {
-	size, shown := 0, int64(0)
+	size, shown := 0, int64(s.Window.SummaryBytes)
 	for i := range s.Items {
 		size += s.Items[i].encodedBytesMax()
 		shown += int64(s.Items[i].Bytes)
@@ -140,57 +161,78 @@ func (s *State) windowTokens(fixed int64) int64 {
 }
 
 // fitWindow makes the window smaller if the next generation would come too close to the
-// tokens of the run's context. fixed is the bytes that it shows besides the transcript.
-func (s *State) fitWindow(fixed int64) {
+// tokens of the run's context, or returns the compaction that is to do so before it.
+// fixed is the bytes that the generation shows besides the transcript.
+func (s *State) fitWindow(fixed int64) *Compaction {
 	c := s.Run.Config.Context
+	if s.Window != nil && s.Window.Asked != nil {
+		if asked := s.requestedCompaction(); asked != nil {
+			return asked
+		}
+	}
 	if c == nil {
-		return
+		return nil
 	}
 	s.openWindow()
-	if s.fitItems(); c.Tokens == 0 {
-		return
+	if from := s.listedFrom(); from > 0 {
+		if compact := s.compaction(from); compact != nil {
+			return compact
+		}
+		s.cut(from, fixed)
+	}
+	if c.Tokens == 0 {
+		return nil
 	}
 	before, keep := s.windowTokens(fixed), cmp.Or(c.KeepTurns, KeepTurnsDefault)
 	if before*100 < c.Tokens*int64(cmp.Or(c.ClearAt, ClearAtDefault)) {
-		return
+		return nil
 	}
-	cutAt := int64(cmp.Or(c.CutAt, CutAtDefault))
+	compactAt, saved := c.Tokens*int64(cmp.Or(c.CompactAt, CompactAtDefault))/100, s.clearable(keep)
+	boundary := func(size int64) int {
+		return s.firstKept(latest(int64(s.WindowBytes)*(compactAt/2)/max(size, 1), keep))
+	}
+	if before-saved/BytesPerToken >= compactAt { // a summary is of whole results
+		if compact := s.compaction(boundary(before)); compact != nil {
+			return compact
+		}
+	}
 	// Each clearing changes the beginning of the request, which providers cache.
-	if before*100 >= c.Tokens*cutAt || s.clearable(keep) >= c.Tokens*BytesPerToken/10 {
+	if before >= compactAt || saved >= c.Tokens*BytesPerToken/10 {
 		s.clear(keep, fixed)
 	}
-	size := s.windowTokens(fixed)
-	if size*100 < c.Tokens*cutAt {
-		return
+	if size := s.windowTokens(fixed); size >= compactAt {
+		s.cut(boundary(size), fixed)
 	}
-	half := c.Tokens * cutAt / 200
-	s.cut(s.firstKept(latest(int64(s.WindowBytes)*half/max(size, 1), keep)), fixed)
+	return nil
 }
 
-// fitItems cuts a window in half if the list of its items is too long.
-func (s *State) fitItems() {
+// listedFrom returns the index of the item with which the window begins if the list of
+// its items is made half as long; 0: it is short enough.
+func (s *State) listedFrom() int {
 	size := 0
 	for i := range s.Items {
 		size += s.Items[i].listedBytesMax()
 	}
 	if size <= WindowListBytesMax {
-		return
+		return 0
 	}
 	size = 0
-	s.cut(s.firstKept(func(it *Item) bool {
+	return s.firstKept(func(it *Item) bool {
 		size += it.listedBytesMax()
 		return size <= WindowListBytesMax/2
-	}), 0)
+	})
 }
 
 // shrink makes the window smaller after the model refused the latest turn as too long,
-// and has the turn opened again. It reports whether it could.
+// and has the turn opened again, after a compaction if that may help. It reports whether
+// it could.
 func (s *State) shrink(code string) bool {
 	run, t := s.Run, s.Turn
 	if run.Config.Context == nil || code != codeContextLength && code != codeRequestTooLarge || int(t.Attempt)+1 >= AttemptsMax {
 		return false
 	}
 	s.openWindow()
+	var compact *Compaction
 	for done := false; !done; {
 		if t.Shrunk == shrinksMax {
 			return false
@@ -200,13 +242,22 @@ func (s *State) shrink(code string) bool {
 		case 1:
 			done = s.clear(1, 0)
 		case 2:
-			done = s.cut(s.firstKept(latest(int64(s.WindowBytes)/2, TurnsMax)), 0)
+			from := s.firstKept(latest(int64(s.WindowBytes)/2, TurnsMax))
+			if run.Lifecycle != Paused {
+				compact = s.compaction(from)
+			}
+			done = compact != nil || s.cut(from, 0)
 		default:
 			done = s.cut(s.firstKept(latest(0, 1)), 0)
 			done = s.cutItems() || done
 		}
 	}
 	s.Window.Tokens, s.Window.Measured = 0, 0 // the provider's count is of another window
+	if compact != nil {
+		compact.Again = true
+		s.openCompaction(compact)
+		return true
+	}
 	s.fixPrompt()
 	t.Items, t.RetryAt = int32(len(s.Items)), s.Clock
 	s.turnRetries(t.RetryAt)
@@ -301,11 +352,33 @@ func latest(bytes int64, turns int) func(*Item) bool {
 // and steers, and reports whether there were any. The text of an active skill moves into
 // the prompt.
 func (s *State) cut(from int, fixed int64) bool {
-	before, task := s.windowTokens(fixed), slices.IndexFunc(s.Items, func(it Item) bool { return it.Role == RoleUser && it.Seq == s.Run.Seq })
+	before, gone := s.windowTokens(fixed), s.leave(from)
+	if gone == 0 {
+		return false
+	}
+	notify(s, NoticeContextCut, ContextCut{Run: s.Run.Number, Items: gone, TokensBefore: before, Tokens: s.windowTokens(fixed)})
+	return true
+}
+
+// task returns the index of the active run's input, -1 if the window does not begin
+// before it.
+func (s *State) task() int {
+	return slices.IndexFunc(s.Items, func(it Item) bool { return it.Role == RoleUser && it.Seq == s.Run.Seq })
+}
+
+// leaves reports whether an item before the boundary leaves the window: all do, except
+// the active run's input and its steers. task is the index of that input.
+func (it *Item) leaves(i, task int) bool {
+	return it.Role != RoleUser || it.Code != "" || task < 0 || i < task
+}
+
+// leave is cut without its notice. It returns how many items left.
+func (s *State) leave(from int) (gone int) {
+	task := s.task()
 	kept := make([]Item, 0, len(s.Items)-from+itemsFirst)
 	for i := range s.Items[:from] {
 		it := s.Items[i]
-		if it.Role == RoleUser && it.Code == "" && task >= 0 && i >= task {
+		if !it.leaves(i, task) {
 			kept = append(kept, it)
 		}
 		for k := range s.Run.Skills {
@@ -314,16 +387,14 @@ func (s *State) cut(from int, fixed int64) bool {
 			}
 		}
 	}
-	gone := from - len(kept)
-	if gone == 0 {
-		return false
+	if gone = from - len(kept); gone == 0 {
+		return 0
 	}
 	s.Items = append(kept, s.Items[from:]...)
 	s.Window.Cut += uint32(gone)
 	s.itemsBefore = max(0, s.itemsBefore-gone)
 	s.countItems()
-	notify(s, NoticeContextCut, ContextCut{Run: s.Run.Number, Items: gone, TokensBefore: before, Tokens: s.windowTokens(fixed)})
-	return true
+	return gone
 }
 
 // cutItems limits what is shown of the items that are larger than the others, so that

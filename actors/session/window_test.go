@@ -54,7 +54,7 @@ func windowFault(s *session.State, event func(seq uint64) session.Event) error {
 // shortenedFault is windowFault for a transcript that may be shortened: its items count
 // what they show.
 func shortenedFault(s *session.State) error {
-	sum := int64(0)
+	sum := int64(s.Window.SummaryBytes)
 	for _, it := range s.Items {
 		sum += int64(it.Bytes)
 	}

@@ -49,6 +49,9 @@ type Request struct {
 	// empty), 1h, or off, which requests no caching.
 	CacheTTL string
 
+	// Compact: the last message asks for a summary of the others, in place of an answer.
+	Compact bool
+
 	// OutputTokensMax is how many tokens the run's budgets leave for the answer,
 	// including thoughts: a Model passes it to its provider, if the provider has
 	// such a limit. 0: no limit.

@@ -113,10 +113,10 @@ func (r *Reader) fill(ctx context.Context, g *session.Generation, request *execu
 	if request.Messages, err = r.messages(ctx, g.Session, items); err != nil {
 		return err
 	}
-	if g.Cut > 0 {
-		request.Messages = slices.Insert(request.Messages, 0, cutMessage(g.Cut))
+	if err := r.prompt(ctx, g, items, request); err != nil {
+		return err
 	}
-	return r.prompt(ctx, g, items, request)
+	return r.window(ctx, g, len(request.Messages)-len(items), request)
 }
 
 // Forget empties the cache of events: the server may have lost them.
@@ -204,6 +204,32 @@ func itemsOf(list session.ItemList) ([]session.Item, error) {
 		return nil, &executor.Error{Code: codeTranscript, Detail: "the generation has no items"}
 	}
 	return items, nil
+}
+
+// window adds the message in the place of those that left the window, at an index of the
+// request's messages, and the one that asks for a summary.
+func (r *Reader) window(ctx context.Context, g *session.Generation, at int, request *executor.Request) error {
+	if g.Compact != "" {
+		request.Compact = true
+		request.Messages = append(request.Messages, executor.Message{Role: string(session.RoleUser), Text: g.Compact})
+	}
+	if g.Cut == 0 && g.Summary == 0 {
+		return nil
+	}
+	first := cutMessage(g.Cut)
+	if g.Summary > 0 {
+		entries, err := r.read(ctx, g.Session, []session.Item{{Role: session.RoleAssistant, Seq: g.Summary}})
+		if err != nil {
+			return err
+		}
+		s := entries[g.Summary]
+		if s.kind != kindTurn {
+			return unreadable(g.Summary, "is no summary")
+		}
+		first.Text += "\n\nA summary of them:\n\n" + s.text
+	}
+	request.Messages = slices.Insert(request.Messages, at, first)
+	return nil
 }
 
 // messages returns the conversation that items refer to.

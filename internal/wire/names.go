@@ -11,7 +11,7 @@ var names = map[string]node{
 	"hash":       {"pattern": "^[0-9a-f]{64}$", "description": "The SHA-256 of what it names. plan_hash, toolset, and the hash, chain and leaf of a View and a Snapshot are BLAKE2b-256. In JSON 64 lower-case hex digits, in msgpack a binary of 32 bytes (except plan_hash of a settlement, which is text)."},
 	"blob":       {"pattern": "^sha256-[0-9a-f]{64}$", "description": "A blob: the name of its object in the store REFOLD_BLOBS."},
 	"turn":       {"pattern": "^" + turn + "$", "description": "A turn of a run: r and the run, t and the turn. Both count from 1."},
-	"generation": {"pattern": "^" + turn + "(a([2-9]|10))?$", "description": "A generation: its turn, and from the second attempt on a and the number of the attempt."},
+	"generation": {"pattern": "^" + turn + "(a([2-9]|10)|k[1-9][0-9]{0,2})?$", "description": "A generation: its turn, and from the second attempt on a and the number of the attempt; of a compaction k and its number in the turn."},
 	"call":       {"pattern": "^" + turn + call + "$", "description": "A tool call: its turn, c, and its position in the batch from 0."},
 	"step":       {"pattern": "^" + turn + "s$", "description": "A step that an outside hook decides: its turn, and s."},
 	"space":      {"pattern": oneToken, "description": "A space. Three names are reserved: refold, host and none."},
@@ -19,7 +19,7 @@ var names = map[string]node{
 	"skill":      {"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "maxLength": 64, "description": "A skill: lower-case letters, digits, and single hyphens between them."},
 	"sync":       {"pattern": "^y[1-9][0-9]{0,9}$", "description": "A sync: y and its number from 1."},
 	"wake":       {"pattern": "^w[1-9][0-9]{0,9}$", "description": "A wake: w and its number from 1."},
-	"effect":     {"pattern": "^(" + turn + "(" + call + ")?|w[1-9][0-9]{0,9})$", "description": "A generation, a call or a wake that a session withdraws."},
+	"effect":     {"pattern": "^(" + turn + "(a([2-9]|10)|k[1-9][0-9]{0,2}|" + call + ")?|w[1-9][0-9]{0,9})$", "description": "A generation, a call or a wake that a session withdraws."},
 	"target":     {"pattern": "^(llm|tool|wake|step|space)/[A-Za-z0-9_-]{1,64}$", "description": "Class and target of effects: class/target."},
 	"run":        {"type": "integer", "minimum": 1, "maximum": int64(1<<32 - 1), "description": "The number of a run; runs count from 1."},
 }

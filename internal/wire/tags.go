@@ -17,7 +17,7 @@ import (
 //	as=Type      the JSON object is of another type of the package
 //	enum=Prefix  the values of the package's constants with this prefix
 //	enum=a|b     these values
-//	fields=Type  the names of the fields of a config, and roles
+//	fields=Type  the names of the fields of a config, roles and compact
 //	any          any text, although nothing bounds it, or although its type has constants
 //	object       an object with any fields
 //	int          of the values of codec.Pairs: whole numbers

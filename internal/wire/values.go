@@ -26,7 +26,7 @@ func (g *generator) value(d *declaration, expr ast.Expr, l *limits) (node, error
 		if err != nil {
 			return nil, err
 		}
-		all := append(keys(doc["properties"].(node)), "roles")
+		all := append(keys(doc["properties"].(node)), "roles", "compact")
 		slices.Sort(all)
 		return node{"type": "string", "enum": anys(all)}, nil
 	}

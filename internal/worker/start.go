@@ -104,7 +104,11 @@ func (w *Worker) startGeneration(f *execution, request *executor.Request) decisi
 		live.wire, live.sid, live.effect, live.start, live.ctx = w.wire, f.name.Session, f.name.Effect, start, ctx
 		live.published = &w.stats.Deltas
 		own.Start, own.Feedback = start, f.feedback
-		r.answer, r.err = f.served.Model.Generate(ctx, own, w.noteFirst(f, live.add))
+		add := live.add
+		if own.Compact { // no user asked for it
+			add = func(string) {}
+		}
+		r.answer, r.err = f.served.Model.Generate(ctx, own, w.noteFirst(f, add))
 		live.end()
 	})
 }

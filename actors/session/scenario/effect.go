@@ -54,7 +54,7 @@ func effectField(name string, text []byte, v session.View, seqs []uint64) string
 			}
 			return strings.Join(words, ", ")
 		}
-	case "input_seq":
+	case "input_seq", "summary":
 		if seq, err := strconv.ParseUint(string(text), 10, 64); err == nil {
 			return strings.TrimSpace(numbers([]uint64{seq}, seqs))
 		}

@@ -20,7 +20,7 @@ func (p *part) end(s *session.State, notices, progress []session.Notice) {
 		p.endRun(notices)
 	case KindStep:
 		p.endStep(s, notices)
-	case KindAttempt:
+	case KindAttempt, KindCompaction:
 		p.endAttempt(notices, progress)
 	case KindCall:
 		p.endCall(progress)
@@ -63,6 +63,12 @@ func (p *part) endAttempt(notices, progress []session.Notice) {
 		if settled, is := n.Data.(session.TurnSettled); is && settled.Effect == effect {
 			p.span.Code, p.span.Failed = settled.Code, settled.Code != ""
 			p.span.Outcome.Usage, p.span.Outcome.FinishReason = settled.Usage, settled.FinishReason
+			return
+		}
+	}
+	for _, n := range notices {
+		if done, is := n.Data.(session.ContextCompacted); is && done.Effect == effect {
+			p.span.Outcome.Usage = done.Usage
 			return
 		}
 	}

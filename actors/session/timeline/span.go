@@ -20,13 +20,14 @@ const (
 	KindTurn
 	KindStep
 	KindAttempt
+	KindCompaction
 	KindRetry
 	KindGroup
 	KindCall
 	KindApproval
 )
 
-var kindNames = [...]string{"run", "queue", "pause", "turn", "step", "attempt", "retry_wait", "group", "call", "approval"}
+var kindNames = [...]string{"run", "queue", "pause", "turn", "step", "attempt", "compaction", "retry_wait", "group", "call", "approval"}
 
 // String returns the kind's name, such as retry_wait.
 func (k Kind) String() string { return kindNames[k] }
@@ -47,12 +48,12 @@ type Span struct {
 	Code   string `json:"code,omitempty"` // why it failed, was refused or cancelled
 
 	Profile  string   `json:"profile,omitempty"`  // run
-	Provider string   `json:"provider,omitempty"` // run, attempt
-	Model    string   `json:"model,omitempty"`    // run, attempt
+	Provider string   `json:"provider,omitempty"` // run, attempt, compaction
+	Model    string   `json:"model,omitempty"`    // run, attempt, compaction
 	Install  string   `json:"install,omitempty"`  // run: hash of the install record
 	RunSeq   uint64   `json:"run_seq,omitempty"`  // run: sequence of the event with its input
 	Caller   string   `json:"caller,omitempty"`   // run: traceparent of its request
-	Outcome  *Outcome `json:"outcome,omitempty"`  // run, attempt
+	Outcome  *Outcome `json:"outcome,omitempty"`  // run, attempt, compaction
 
 	Turn  *Turn  `json:"turn,omitempty"`  // turn
 	Hook  string `json:"hook,omitempty"`  // step
@@ -162,7 +163,7 @@ func RunPlace(run uint32) string { return "r" + strconv.FormatUint(uint64(run), 
 type key struct {
 	kind      Kind
 	run, turn uint32
-	n         uint32 // attempt from 1, group, call
+	n         uint32 // attempt from 1, compaction from 1, group, call
 }
 
 // placeRoom exceeds the longest place.
@@ -186,6 +187,8 @@ func (k key) place(seq uint64) string {
 		b = append(b, 's')
 	case KindAttempt:
 		b = strconv.AppendUint(append(b, 'a'), uint64(k.n), 10)
+	case KindCompaction:
+		b = strconv.AppendUint(append(b, 'k'), uint64(k.n), 10)
 	case KindRetry:
 		b = strconv.AppendUint(append(b, 'w'), uint64(k.n), 10)
 	case KindGroup:
@@ -222,7 +225,7 @@ func (k key) parent(group uint32) key {
 // has the span r1t2a1, all others that of their name.
 func PlaceOf(effect string) string {
 	turn := strings.LastIndexByte(effect, 't')
-	if turn < 0 || strings.ContainsAny(effect[turn:], "acs") {
+	if turn < 0 || strings.ContainsAny(effect[turn:], "acks") {
 		return effect
 	}
 	return effect + "a1"

@@ -201,7 +201,11 @@ func (t *Tracker) listRun(s *session.State) {
 	case step:
 		add(KindStep, 0)
 	case turn.Open:
-		add(KindAttempt, int(turn.Attempt)+1)
+		if n, is := s.OpenCompaction(); is {
+			add(KindCompaction, int(n))
+		} else {
+			add(KindAttempt, int(turn.Attempt)+1)
+		}
 	case turn.RetryAt > 0:
 		add(KindRetry, int(turn.Attempt)+1)
 	case batch:
@@ -235,6 +239,9 @@ func (t *Tracker) begin(s *session.State, k key, caller string) {
 	case KindAttempt:
 		span.Attempt, span.Provider, span.Model, span.Outcome = int(k.n), s.Run.Config.Provider, s.TurnModel(), &Outcome{}
 		t.offered(s)
+	case KindCompaction:
+		span.Outcome = &Outcome{}
+		span.Provider, span.Model = s.CompactionModel()
 	case KindRetry:
 		span.Attempt = int(k.n)
 	case KindGroup:

@@ -88,6 +88,8 @@ func noticed(sid, typ string, body any) []item {
 		return []item{{Kind: kindPaused, Detail: breach, line: fmt.Sprintf("run %d is paused: %s", d.Run, breach)}}
 	case session.ContextCleared:
 		return []item{lined("run %d: the model is not shown %d results of earlier calls any more: about %d tokens, before %d", d.Run, d.Results, d.Tokens, d.TokensBefore)}
+	case session.ContextCompacted:
+		return []item{lined("run %d: a summary stands in the place of %d earlier messages (event %d): about %d tokens, before %d", d.Run, d.Items, d.SummarySeq, d.Tokens, d.TokensBefore)}
 	case session.ContextCut:
 		return []item{lined("run %d: the model is not shown %d earlier messages any more: about %d tokens, before %d", d.Run, d.Items, d.Tokens, d.TokensBefore)}
 	case session.RunFinished:

@@ -23,6 +23,9 @@ var _ executor.Model = (*Model)(nil)
 // script_mismatch if the script expects something else, or has ended; the
 // detail quotes both.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
+	if req.Compact {
+		return m.script.summary(&req), nil
+	}
 	number := 1
 	for i := range req.Messages {
 		if req.Messages[i].Role == "assistant" {
@@ -51,6 +54,12 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 		return executor.Answer{}, err
 	}
 	return answer, nil
+}
+
+// summary is what every script answers if it is asked for a summary.
+func (s *Script) summary(req *executor.Request) executor.Answer {
+	text := fmt.Sprintf("The conversation had %d messages.", len(req.Messages)-1)
+	return executor.Answer{Text: text, Model: s.model, FinishReason: llm.FinishStop}
 }
 
 // find returns the turn for a request.

@@ -116,6 +116,13 @@ func (c *Client) FailRun(ctx context.Context, sid, code string, o ControlOptions
 	return c.ask(ctx, sid, session.TypeRunFailed, body, o)
 }
 
+// Compact requests a summary of the earlier part of a conversation, through the door ctl:
+// the next turn begins with it, in the place of what it is of. It returns when the request
+// is in the log. A session without a conversation rejects it.
+func (c *Client) Compact(ctx context.Context, sid string, request session.CompactRequested) (seq uint64, err error) {
+	return c.publish(ctx, session.DoorCtl, sid, session.TypeCompactRequested, request, "")
+}
+
 // CloseSession closes a session for good, through the door ctl: its active run
 // and the queued ones are cancelled, and it accepts no further events. id is the
 // event's; empty: a new ULID.

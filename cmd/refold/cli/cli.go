@@ -36,6 +36,7 @@ type cli struct {
 	Pause     pauseCommand     `cmd:"" help:"Pause the active run: it opens no new effects."`
 	Resume    resumeCommand    `cmd:"" help:"Resume a paused run."`
 	Queue     queueCommand     `cmd:"" help:"List the queued runs; edit or remove one."`
+	Compact   compactCommand   `cmd:"" help:"Have the model go on from a summary of the conversation, from the next turn on."`
 	Close     closeCommand     `cmd:"" help:"Close a session permanently: its runs are cancelled."`
 
 	Approvals approvalsCommand `cmd:"" help:"List the calls that wait for a person, of a session or of all."`

@@ -130,6 +130,23 @@ func (r resumeCommand) Run(ctx context.Context, s streams, conn connection) erro
 	})
 }
 
+// compactCommand requests a summary of a conversation.
+type compactCommand struct {
+	Session      string `arg:"" help:"The session."`
+	Instructions string `placeholder:"TEXT" help:"What the summary is to have, as in \"keep all names of tables\"."`
+	KeepTurns    *int   `placeholder:"N" help:"The latest turns that stay as they are; 0: none. Default: as the run's context has it, else 6."`
+}
+
+func (r compactCommand) Run(ctx context.Context, s streams, conn connection) error {
+	err := ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
+		return c.Compact(ctx, r.Session, session.CompactRequested{Instructions: r.Instructions, KeepTurns: r.KeepTurns})
+	})
+	if err == nil {
+		fmt.Fprintln(s.out, "the next turn begins with a summary of what was said before")
+	}
+	return err
+}
+
 // closeCommand closes a session.
 type closeCommand struct {
 	Session string `arg:"" help:"The session."`

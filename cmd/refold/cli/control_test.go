@@ -51,6 +51,8 @@ func TestRunsAreControlled(t *testing.T) {
 	w.settle("s1", "r2t1", map[string]any{"text": map[string]any{"text": "2"}})
 	w.prints(statusFailed, `^refold: rejected: run_not_active: .*\n  start a run: refold run s1 TEXT\n$`, "cancel", "s1")
 	w.prints(0, `^session s1: run 2 interrupted, no run is active\n$`, "queue", "s1")
+	w.prints(0, `^session s1: run 2 interrupted, no run is active\nthe next turn begins with a summary of what was said before\n$`, "compact", "s1", "--keep-turns", "0", "--instructions", "names")
+	w.prints(0, `"asked":{"instructions":"names","keep_turns":0}`, "view", "s1", "--json")
 	w.prints(0, `^session s1: run 2 interrupted, no run is active; it is closed\n$`, "close", "s1")
 	w.prints(statusFailed, `^refold: rejected: session_closed: .*\n  nothing reopens a session: use another one\n$`, "run", "s1", "more")
 }
@@ -279,7 +281,7 @@ func TestTypoOpensNoSession(t *testing.T) {
 	before, err := w.LastEvent(w.ctx)
 	bustest.OK(t, err)
 	for _, args := range [][]string{
-		{"steer", "helo", "more"}, {"cancel", "helo"}, {"interrupt", "helo"}, {"pause", "helo"}, {"resume", "helo"}, {"close", "helo"},
+		{"steer", "helo", "more"}, {"cancel", "helo"}, {"interrupt", "helo"}, {"pause", "helo"}, {"resume", "helo"}, {"compact", "helo"}, {"close", "helo"},
 		{"cancel", "helo", "--run", "1", "--operator"}, {"approve", "helo", "r1t1c0", "--yes"}, {"deny", "helo", "r1t1c0"},
 		{"queue", "helo", "--remove", "2"}, {"queue", "helo", "--edit", "2", "text"},
 		{"space", "apply", "helo"}, {"space", "detach", "helo", "support"}, {"pack", "disable", "helo", "crm"},

@@ -160,7 +160,7 @@ var notJSON = map[string]string{
 	"dev":         "it is a server",
 	"actor serve": "it is a server", "bridge serve": "it is a server",
 	"steer":  "it acts, and says in a line where the session stands: view --json",
-	"cancel": "as steer", "interrupt": "as steer", "pause": "as steer", "resume": "as steer", "close": "as steer",
+	"cancel": "as steer", "interrupt": "as steer", "pause": "as steer", "resume": "as steer", "compact": "as steer", "close": "as steer",
 	"approve": "it asks a person: approvals --json", "deny": "as approve", "release": "it asks a person",
 	"decode":       "what it prints is JSON",
 	"space index":  "what it prints is a file",

@@ -146,6 +146,20 @@ func (w *Window) compactionStatus(t *Turn, n uint32) (codec.Hash, effectStatus) 
 	}
 }
 
+// fault returns what is wrong with a context besides its limits, as it follows the field's
+// name; "" if nothing is.
+func (c *ContextConfig) fault() string {
+	switch {
+	case c == nil || c.Summary == nil || c.Summary.Provider == "":
+		return ""
+	case c.Summary.Model == "":
+		return "summary.provider: needs a model: give summary.model too"
+	case !planner.IsName(c.Summary.Provider):
+		return "summary.provider: must be a subject token: 1 to 64 of A-Za-z0-9_-"
+	}
+	return ""
+}
+
 // summary returns the config of the active run's summaries.
 func (s *State) summary() SummaryConfig {
 	if c := s.Run.Config.Context; c != nil && c.Summary != nil {

@@ -45,6 +45,8 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return refuse(RejectMissingModel, "config.model: is missing")
 	case c.Provider != "" && !planner.IsName(c.Provider):
 		return refuse(RejectInvalidData, "config.provider: must be a subject token: 1 to 64 of A-Za-z0-9_-")
+	case c.Context.fault() != "":
+		return refuse(RejectInvalidData, "config.context."+c.Context.fault())
 	case len(c.Params) > ParamsBytesMax:
 		return refuse(RejectLimitExceeded, "config.params: at most "+strconv.Itoa(ParamsBytesMax)+" bytes")
 	case len(c.Params) > 0 && !codec.IsMap(c.Params):

@@ -31,6 +31,7 @@
 //	r1t2      a turn: from the moment when it is begun until its batch is complete, or its text is there
 //	r1t2s     its step hook
 //	r1t2a1    an attempt at its generation; r1t2w1 the wait for the next attempt after it
+//	r1t2k1    a compaction before its generation
 //	r1t2g0    a group of its calls
 //	r1t2c0    a call, and r1t2c0p its wait for a person
 //

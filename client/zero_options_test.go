@@ -181,6 +181,7 @@ func TestZeroOptionsDoNotPanic(t *testing.T) {
 		"client.Client.Apply":              w.Apply,
 		"client.Client.Approve":            w.Approve,
 		"client.Client.Cancel":             w.Cancel,
+		"client.Client.Compact":            w.Compact,
 		"client.Client.CompleteRun":        w.CompleteRun,
 		"client.Client.Deny":               w.Deny,
 		"client.Client.EditRun":            w.EditRun,

@@ -103,7 +103,7 @@ func doorsValues(t *testing.T) map[string][2]string {
 	workspace := doorsManifest().Hash().String()
 	return map[string][2]string{
 		"active_tools":    {`["a","b"]`, `["b","c"]`},
-		"context":         {`{"tokens":9000,"clear_at":50,"compact_at":70,"keep_turns":2,"summary":{"off":true}}`, `{"tokens":8000}`},
+		"context":         {`{"tokens":9000,"clear_at":50,"compact_at":70,"keep_turns":2,"summary":{"provider":"p2","model":"m2","prompt":"Sum up.","tokens_max":100,"off":true}}`, `{"tokens":8000}`},
 		"disable":         {`["a","b"]`, `["b","c"]`},
 		"enable":          {`["a","b"]`, `["b","c"]`},
 		"force":           {`["a","b"]`, `["b","c"]`},

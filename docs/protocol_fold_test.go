@@ -224,7 +224,7 @@ func reach(t *testing.T, typ string) *folding {
 		name, _, _ := strings.Cut(field.Tag.Get("msgpack"), ",")
 		record.Policy.Ingress = append(record.Policy.Ingress, name)
 	}
-	record.Policy.Ingress = append(record.Policy.Ingress, "roles")
+	record.Policy.Ingress = append(record.Policy.Ingress, "roles", "compact")
 	record.Tools = append(record.Tools, planner.ToolSpec{
 		ArgsSchema: raw(t, `{"type":"object"}`), Executor: planner.Executor{Kind: planner.ExecutorHostLoop, Target: "desk"},
 		ToolID: "desk.ask", ToolName: "ask",
@@ -244,7 +244,7 @@ func reach(t *testing.T, typ string) *folding {
 		`settle r1t1 calls open_session{}`,
 	}
 	switch typ {
-	case session.TypeToolCallSettled:
+	case session.TypeToolCallSettled, session.TypeCompactRequested:
 	case session.TypeApprovalDecided:
 		steps[0] = `configure {"provider":"openai","model":"m1","active_tools":["pay"]}`
 		steps[2] = `settle r1t1 calls pay{}`

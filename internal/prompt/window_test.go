@@ -7,8 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/space"
 )
 
 // The model is told how many messages left. A line stands in the place of a cleared
@@ -64,6 +68,41 @@ func TestWindowIsShown(t *testing.T) {
 		if got[3].Error || !got[4].Error {
 			t.Errorf("%s: the results are shown as failed: %v, %v", when, got[3].Error, got[4].Error)
 		}
+	}
+}
+
+// The text of a summary's settlement stands in the first message of the conversation. A
+// compaction ends with the request for the next summary. What precedes the conversation stays
+// before both, and a skill of the config keeps the run's input as its arguments.
+func TestSummariesAreShownAndRequested(t *testing.T) {
+	t.Parallel()
+	l := newLog()
+	summary := l.say(t, session.DoorLLM, "s1", session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t2k1", Status: "ok", Text: text("They counted.")})
+	g := prompted(t, l, l.part(spaces.PromptUser, "example"), l.part(spaces.PromptSkill, "Greet $1.", "greet"))
+	g.Prompt[1].Input = uint64(g.Items.Seqs[0])
+	g.Cut, g.Summary, g.Compact, g.V = 7, summary, "Sum up.", session.WindowVersion
+	r := New(l)
+	for _, when := range []string{"from the log", "from the cache"} {
+		request, fault, err := r.Request(t.Context(), &g)
+		if err != nil || fault != nil {
+			t.Fatal(when, fault, err)
+		}
+		want := []executor.Message{
+			{Role: "user", Text: "example"},
+			{Role: "user", Text: "[This conversation began earlier: its first 7 messages are not shown any more.]\n\nA summary of them:\n\nThey counted."},
+			{Role: "user", Text: "hello"},
+			{Role: "user", Text: "Sum up."},
+		}
+		if diff := cmp.Diff(want, request.Messages); diff != "" || !request.Compact {
+			t.Errorf("%s: compact %v (-want +got):\n%s", when, request.Compact, diff)
+		}
+		if want := "be careful\n\n" + space.ShownSkill("greet", "Greet hello."); request.System != want {
+			t.Errorf("%s: system %q, want %q", when, request.System, want)
+		}
+	}
+	g.Summary = uint64(g.Items.Seqs[0])
+	if _, fault, err := r.Request(t.Context(), &g); err != nil || fault == nil || fault.Code != "transcript_unreadable" {
+		t.Errorf("an input as a summary: got %v, %v", fault, err)
 	}
 }
 

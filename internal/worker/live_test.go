@@ -123,6 +123,28 @@ func TestDeltasArePublishedInTime(t *testing.T) {
 	})
 }
 
+// Nobody asked for the text of a summary: it is not published while it is written.
+func TestSummariesAreNotStreamed(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
+		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
+			delta("They ")
+			delta("counted.")
+			return executor.Answer{Text: "They counted."}, nil
+		})})
+		w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
+		g := generation("r1t2k1", session.Item{Role: session.RoleUser, Seq: 1})
+		g.Compact, g.V = "Sum up.", session.WindowVersion
+		q.ask(t, session.ClassLLM, "p", "s1", "r1t2k1", g)
+		pass(time.Minute)
+		b.stop()
+		if len(w.live) > 0 {
+			t.Errorf("published: %q", w.live)
+		}
+		w.wantSettled(t, "r1t2k1 ok")
+	})
+}
+
 // A model's own retry within one start is another start for followers; a request
 // without a bridge has no followers.
 func TestModelRetryRestartsDeltas(t *testing.T) {

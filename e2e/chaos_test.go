@@ -67,6 +67,7 @@ func TestKilledOtherwise(t *testing.T) {
 		// A bridge sends few of the kinds of messages, and a sample of all may have none.
 		{"a bridge told to end", []string{"--signal", "term", "--kill", "bridge", "--points", "2"}, 2, 100, []string{"bridge by SIGTERM"}},
 		{"a workspace, a pack", []string{"--conversation", "workspace", "--conversation", "pack", "--points", "4"}, 4, 200, []string{"bridge", "session-actor"}},
+		{"a long conversation", []string{"--conversation", "long", "--points", "4"}, 4, 200, []string{"bridge", "session-actor"}},
 		{"twice", []string{"--kill", "actor,bridge,server", "--points", "2", "--twice", "1", "--missed-max", "25"}, 6, 700, []string{"twice"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +121,7 @@ func TestChaosPoints(t *testing.T) {
 		"session-actor/%s/notice.RunFinished/1", "session-actor/%s/snapshot/1", "session-actor/%s/blob.1/1",
 		"bridge/%s/claim.r1t1/1", "bridge/%s/claim.r1t4c0/1", "bridge/%s/settle.r1t4c0/1", "bridge/%s/ack.tool-host/1",
 		"session-actor/%s/ask.y1/1", "session-actor/%s/notice.WorkspaceStaged/1", "session-actor/%s/notice.WorkspaceApplied/1",
-		"bridge/%s/settle.y1/1", "bridge/%s/ack.space-folder/1", "bridge/%s/settle.r1t2c0/1",
+		"bridge/%s/settle.y1/1", "bridge/%s/ack.space-folder/1", "bridge/%s/claim.r2t1k1/1", "bridge/%s/settle.r1t2c0/1",
 	} {
 		for _, side := range []string{"before", "after"} {
 			if name := strings.Replace(want, "%s", side, 1); !slices.Contains(points, name) {

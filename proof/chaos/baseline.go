@@ -17,6 +17,15 @@ func (c *Conversation) faults(end *End) []string {
 	if len(end.Spaces) != c.Marks && c.Marks > 0 || len(end.Prompts) != c.Prompt {
 		faults = append(faults, fmt.Sprintf("the spaces are %q, shown to turns %q", end.Spaces, end.Prompts))
 	}
+	compactions := 0
+	for _, n := range end.Notices {
+		if n.Type == session.NoticeContextCompacted {
+			compactions++
+		}
+	}
+	if compactions != c.Compactions {
+		faults = append(faults, fmt.Sprintf("%d summaries were written, want %d", compactions, c.Compactions))
+	}
 	for i, want := range c.Ends[:min(len(c.Ends), len(end.Runs))] {
 		got := end.Runs[i]
 		if got.Lifecycle == want.Lifecycle && (want.Code == "" || got.Code == want.Code) {

@@ -47,6 +47,8 @@ type Conversation struct {
 	Marks  int // length of End.Spaces if nothing is wrong
 	Prompt int // number of turns that show a prompt before the transcript
 
+	Compactions int // number of summaries if nothing is wrong
+
 	Config json.RawMessage // of the runs; nil: the install record's
 }
 
@@ -72,7 +74,8 @@ func Open(s Source) (*Cast, error) {
 }
 
 // Sessions of the built-in demo: a plain one, and one whose run is cancelled. A
-// third adopts a workspace, and in a fourth the model enables a pack.
+// third adopts a workspace, in a fourth the model enables a pack, and a fifth becomes too
+// long for its model.
 const (
 	demoSession      = "demo"
 	cancelledSession = "cancelled"
@@ -95,7 +98,7 @@ func demoCast() (*Cast, error) {
 		Conversations: []Conversation{
 			{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}, Ends: completes},
 			{ID: cancelledSession, Session: cancelledSession, Says: []string{scripted.DemoInput}, Ends: []RunEnd{{Lifecycle: string(session.Cancelled)}}, Cancelled: true},
-			workspaceConversation(), packConversation(),
+			workspaceConversation(), packConversation(), longConversation(),
 		},
 		Install: record,
 	}, err
@@ -162,7 +165,7 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 	script, _ := scripted.Demo()
 	return errors.Join(
 		b.Model(scriptedModel, scripted.NewModel(script)), b.Tool(hostTools, accounted{tools, ledger}),
-		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.BlobOf), ledger}), serveWorkspace(b, dir), servePack(b, ledger),
+		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.BlobOf), ledger}), serveWorkspace(b, dir), servePack(b, ledger), serveLong(b),
 	)
 }
 

@@ -41,7 +41,11 @@ func (g *gather) end(ctx context.Context) (*End, error) {
 	if err := g.account(end); err != nil {
 		return nil, err
 	}
-	for _, item := range replayed.State.Items {
+	items := replayed.State.Items
+	if w := replayed.State.Window; w != nil && w.Summary > 0 {
+		items = append([]session.Item{{Role: session.RoleAssistant, Seq: w.Summary}}, items...)
+	}
+	for _, item := range items {
 		text, err := g.item(ctx, item)
 		if err != nil {
 			return nil, err

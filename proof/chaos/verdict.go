@@ -14,7 +14,7 @@ type End struct {
 	Runs       []RunEnd
 	Calls      []Call   // in the order in which the session opened them
 	Unasked    []string // idempotency keys of executions without an effect
-	Transcript []Item
+	Transcript []Item   // the summary and the items of the window
 	Open       []string // open effects, except for wakes
 	Notices    []Notice // in the stream's order
 	Replay     []string // differences when sessions are folded again

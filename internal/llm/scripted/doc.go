@@ -40,6 +40,9 @@
 // the latest message of the user; ${result}, the latest result; ${1} to ${9},
 // groups of matches, or of asked if there is no matches. $${ stands for ${.
 //
+// A script says nothing of summaries: each request for one is answered with "The
+// conversation had N messages."
+//
 // # Laws
 //
 //   - Nothing is kept between two generations: the number of the model's

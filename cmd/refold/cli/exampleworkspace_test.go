@@ -73,6 +73,12 @@ func TestExampleSkills(t *testing.T) {
 	runReadme(t, "skills", 8)
 }
 
+// examples/long-conversation: the same.
+func TestExampleLongConversation(t *testing.T) {
+	t.Parallel()
+	runReadme(t, "long-conversation", 8)
+}
+
 // examples/observability: the same.
 func TestExampleObservability(t *testing.T) {
 	t.Parallel()

@@ -40,8 +40,8 @@
 // the latest message of the user; ${result}, the latest result; ${1} to ${9},
 // groups of matches, or of asked if there is no matches. $${ stands for ${.
 //
-// A script says nothing of summaries: each request for one is answered with "The
-// conversation had N messages."
+// Each request for a summary is answered with the text of the key summary, or if there is
+// none with "The conversation had N messages."
 //
 // # Laws
 //

@@ -21,9 +21,10 @@ const (
 // arguments are a mapping or a text.
 type (
 	wireScript struct {
-		Model string     `yaml:"model"`
-		Turns []wireTurn `yaml:"turns"`
-		Rules []wireTurn `yaml:"rules"`
+		Model   string     `yaml:"model"`
+		Summary string     `yaml:"summary"`
+		Turns   []wireTurn `yaml:"turns"`
+		Rules   []wireTurn `yaml:"rules"`
 	}
 	wireTurn struct {
 		Shown  wireShown  `yaml:"shown"`

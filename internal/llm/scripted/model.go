@@ -24,7 +24,8 @@ var _ executor.Model = (*Model)(nil)
 // detail quotes both.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	if req.Compact {
-		return m.script.summary(&req), nil
+		answer := m.script.summary(&req)
+		return answer, llm.Stream(ctx, answer.Text, delta)
 	}
 	number := 1
 	for i := range req.Messages {
@@ -56,9 +57,9 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	return answer, nil
 }
 
-// summary is what every script answers if it is asked for a summary.
+// summary is the answer to a request for a summary.
 func (s *Script) summary(req *executor.Request) executor.Answer {
-	text := fmt.Sprintf("The conversation had %d messages.", len(req.Messages)-1)
+	text := cmp.Or(s.sums, fmt.Sprintf("The conversation had %d messages.", len(req.Messages)-1))
 	return executor.Answer{Text: text, Model: s.model, FinishReason: llm.FinishStop}
 }
 

@@ -15,6 +15,7 @@ import (
 type Script struct {
 	name  string // of the file
 	model string
+	sums  string // the answer to a request for a summary
 	turns []turn // or
 	rules []turn
 }
@@ -39,7 +40,7 @@ type call struct {
 
 // script checks and compiles the whole file.
 func (s *source) script(w *wireScript) (*Script, error) {
-	script := &Script{name: s.name, model: cmp.Or(w.Model, "scripted")}
+	script := &Script{name: s.name, model: cmp.Or(w.Model, "scripted"), sums: w.Summary}
 	if (len(w.Turns) == 0) == (len(w.Rules) == 0) {
 		return nil, fmt.Errorf("%s:1: a script has either turns or rules", s.name)
 	}

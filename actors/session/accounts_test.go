@@ -263,7 +263,7 @@ func (l *laws) generation(o session.Effect) {
 func (l *laws) compacts(o session.Effect, g *session.Generation) {
 	run, t := l.state.Run, l.state.Turn
 	provider, model := l.state.CompactionModel()
-	if c := run.Config.Context; c == nil || c.Summary != nil && c.Summary.Off {
+	if c := run.Config.Context; !l.state.Window.Compaction.Asked && (c == nil || c.Summary != nil && c.Summary.Off) {
 		l.t.Fatalf("%s: nobody wants a summary", o.Name)
 	}
 	if o.Name != fmt.Sprintf("r%dt%dk%d", t.Run, t.Number, l.state.Window.Compaction.Number) || o.Target != provider || g.Provider != provider || g.Model != model || g.V != session.WindowVersion {

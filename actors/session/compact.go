@@ -238,7 +238,7 @@ func (s *State) compaction(from int) *Compaction {
 // openCompaction opens a compaction before the generation of the latest turn.
 func (s *State) openCompaction(c *Compaction) {
 	t := s.Turn
-	c.Number, t.Items = 1, 0
+	c.Number, c.Again, t.Items = 1, s.wasOpened(), 0
 	if last := s.Window.Compaction; last != nil {
 		c.Number = last.Number + 1
 	}

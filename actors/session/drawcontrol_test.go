@@ -110,7 +110,7 @@ func (l *laws) drawControl() (session.Door, []byte) {
 	data := l.drawNumber(map[string]any{})
 	types := []string{
 		session.TypeRunCancelRequested, session.TypeRunInterrupt, session.TypeRunPauseRequested, session.TypeRunPauseRequested,
-		session.TypeRunResumeRequested, session.TypeRunCompleted, session.TypeRunFailed,
+		session.TypeRunResumeRequested, session.TypeRunCompleted, session.TypeRunFailed, session.TypeCompactRequested,
 	}
 	switch lifecycle {
 	case session.Paused:
@@ -120,6 +120,10 @@ func (l *laws) drawControl() (session.Door, []byte) {
 	}
 	typ := rapid.SampledFrom(types).Draw(t, "control")
 	switch typ {
+	case session.TypeCompactRequested:
+		return say(session.DoorCtl, typ, map[string]any{
+			"keep_turns": rapid.IntRange(0, 2).Draw(t, "keep_turns"), "instructions": rapid.SampledFrom([]string{"", "names", strings.Repeat("x", session.InstructionsBytesMax+1)}).Draw(t, "instructions"),
+		})
 	case session.TypeRunResumeRequested:
 		if rapid.Bool().Draw(t, "with budget") {
 			data["budget"] = drawBudget(t)

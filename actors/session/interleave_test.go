@@ -130,7 +130,9 @@ func (w *weave) draw() utterance {
 
 // operate is what changes what tools there are, and what is seldom said.
 func (w *weave) operate() utterance {
-	switch w.rng.IntN(9) {
+	switch w.rng.IntN(10) {
+	case 9:
+		return utterance{session.DoorCtl, session.TypeCompactRequested, `{"keep_turns":` + w.pick("0", "1", "2") + `}`}
 	case 0, 1:
 		return utterance{session.DoorCtl, session.TypeFactsSet, `{"facts":{"open":` + w.pick(`"yes"`, `"no"`, `null`) + `}}`}
 	case 2:

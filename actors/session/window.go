@@ -254,7 +254,6 @@ func (s *State) shrink(code string) bool {
 	}
 	s.Window.Tokens, s.Window.Measured = 0, 0 // the provider's count is of another window
 	if compact != nil {
-		compact.Again = true
 		s.openCompaction(compact)
 		return true
 	}

@@ -49,6 +49,7 @@ var controls = []struct {
 	{session.DoorCtl, session.TypeToolOverridesSet, `{"scope":"session","disable":["x.write"]}`},
 	{session.DoorCtl, session.TypeToolOverridesSet, `{"scope":"session","disable":[]}`},
 	{session.DoorCtl, session.TypeToolRegistrySet, `{` + fmt.Sprintf(toolList, `,"description":"other words"`) + `}`},
+	{session.DoorCtl, session.TypeCompactRequested, `{"keep_turns":0}`},
 	{session.DoorIn, "Nothing", `{}`},
 }
 

@@ -98,9 +98,10 @@ type RunOptions struct {
 	Operator bool            // publish through the door ctl, which accepts Roles and every field of Config
 	Files    []File          // after the text, in this order; the text may then be empty. Each is stored as a blob first
 
-	// Submission names the request for as long as the session lives: all requests
-	// with the same value and content, from any program, are one run, and End
-	// returns its outcome to each. With other content the request is refused.
+	// Submission names the request: all requests with the same value and content,
+	// from any program, are one run, and End returns its outcome to each. With other
+	// content the request is refused. A session remembers at least its newest
+	// session.SubmissionsMax; a request with a forgotten one starts a new run.
 	Submission string
 
 	// WhenBusy decides what happens to the request while a run is active. Empty or
@@ -114,7 +115,7 @@ type RunOptions struct {
 // input. Text over session.TextBytesMax is stored as a blob first. It returns the request's
 // sequence once the request is stored in the log; the first request opens the
 // session. If ctx ends first, it is safe to call Run again with the same ID
-// within two minutes, or with the same Submission at any time. End waits for the
+// within two minutes, or with the same Submission while the session remembers it. End waits for the
 // outcome of the request; Taken and RunOf return it without waiting.
 func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
 	input, err := c.input(ctx, text, o.Files)

@@ -33,8 +33,9 @@
 // # Laws
 //
 //   - Publishing again under the same id is safe: the log stores it once.
-//   - The same submission is one run for as long as the session lives. Every
-//     request with it gets that run's outcome.
+//   - The same submission is one run, while the session remembers it: at least
+//     until session.SubmissionsMax newer ones came. Every request with it gets
+//     that run's outcome.
 //   - A decision over a call counts only for the arguments that were shown.
 //   - Stopping to follow never stops a run.
 //   - After a lost connection, following continues at the same event.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -189,7 +188,7 @@ func (t *foldedEvent) requestedRun() (uint32, error) {
 		if err := codec.Decode(env.Data, &b); err != nil {
 			return 0, err
 		}
-		if s, taken := submission(t.after, b.Submission); taken {
+		if s, taken := t.after.Submission(b.Submission); taken {
 			return s.Run, nil
 		}
 		return t.active, nil
@@ -209,6 +208,9 @@ func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) 
 	if e.Session != state.Session {
 		return 0, errNotThere(state.Session, seq)
 	}
+	if len(state.Submissions) > session.SubmissionsMax {
+		return 0, nil // it may have forgotten the request, and remember a later one
+	}
 	var b session.RunRequested
 	env, err := envelopeOf(e)
 	if err != nil || env.Type != session.TypeRunRequested || codec.Decode(env.Data, &b) != nil {
@@ -217,19 +219,9 @@ func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) 
 	if e.Door == session.DoorIn && (b.Config != nil || len(b.Roles) > 0) {
 		return 0, nil // the policy may have refused it, also as a repeat
 	}
-	s, taken := submission(state, b.Submission)
+	s, taken := state.Submission(b.Submission)
 	if !taken || s.Content != codec.Sum(env.Data) {
 		return 0, nil
 	}
 	return s.Run, nil
-}
-
-func submission(state *session.State, name string) (session.Submission, bool) {
-	at, found := slices.BinarySearchFunc(state.Submissions, name, func(s session.Submission, name string) int {
-		return strings.Compare(s.Name, name)
-	})
-	if !found || name == "" {
-		return session.Submission{}, false
-	}
-	return state.Submissions[at], true
 }

@@ -193,7 +193,7 @@ type RunRequested struct {
 	Roles []string `msgpack:"roles,omitempty" lim:"..RolesMax,item=1..RoleBytesMax"`
 	// The same value with the same `data` again is a no-op, whatever became of the first
 	// request, also when the session is closed. With other data it is
-	// `duplicate_submission`. A session remembers its first 10,000.
+	// `duplicate_submission`. A session remembers at least its newest 10,000.
 	Submission string `msgpack:"submission,omitempty" lim:"..IDBytesMax"`
 	// What to do while another run is active. `queue`, if absent: wait. `steer`: become input of that
 	// run, as a SteerRequested does; `config` and `roles` are ignored. `interrupt`:

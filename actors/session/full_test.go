@@ -15,6 +15,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
+// submissionsHeldMax is how many submissions a state may hold.
+const submissionsHeldMax = 2 * session.SubmissionsMax
+
 // long returns a text of n bytes that begins with prefix.
 func long(prefix string, n int) string { return prefix + strings.Repeat("x", n-len(prefix)) }
 
@@ -80,12 +83,12 @@ func TestFullSession(t *testing.T) {
 	large := largestConfig(install)
 	fillFacts(w)
 	fillWakes(w)
-	fillSubmissions(w, session.SubmissionsMax-session.QueueMax-1)
+	fillSubmissions(w, submissionsHeldMax-session.QueueMax-1)
 	w.must(w.tell(session.DoorCtl, session.TypeSessionConfigured, merged(large, map[string]any{"queue_max": session.QueueMax})))
 	w.must(w.tell(session.DoorCtl, session.TypeToolOverridesSet, map[string]any{
 		"scope": "session", "enable": large["enable"], "force": large["force"], "disable": []any{},
 	}))
-	w.must(w.tell(session.DoorCtl, session.TypeRunRequested, request(session.SubmissionsMax-1, large)))
+	w.must(w.tell(session.DoorCtl, session.TypeRunRequested, request(submissionsHeldMax-1, large)))
 	step := w.state.Open()[0]
 	fits(t, w)
 	w.prepared(step.Name, largestAnswer(install))
@@ -96,7 +99,7 @@ func TestFullSession(t *testing.T) {
 
 	s := w.state
 	for what, distance := range map[string]int{
-		"ids": len(s.IDs) - session.IDsMax, "submissions": len(s.Submissions) - session.SubmissionsMax, "facts": len(s.Facts) - session.FactsMax,
+		"ids": len(s.IDs) - session.IDsMax, "submissions": len(s.Submissions) - submissionsHeldMax, "facts": len(s.Facts) - session.FactsMax,
 		"queued runs": len(s.Queue) - session.QueueMax, "wakes": len(s.Wakes) - session.WakesMax, "calls": len(s.Turn.Batch.Calls) - session.CallsMax,
 		"open effects": len(s.Open()) - session.CallsMax - session.WakesMax, "excess": s.Turn.Batch.Excess - session.CallsSeenMax + session.CallsMax,
 	} {
@@ -219,7 +222,8 @@ func fillWakes(w *told) {
 	}
 }
 
-// fillSubmissions asks for n runs that fail at once.
+// fillSubmissions asks for n runs that fail at once, and leaves room in the transcript
+// for one more run.
 func fillSubmissions(w *told, n int) {
 	w.t.Helper()
 	before := int(w.state.Runs)
@@ -231,8 +235,12 @@ func fillSubmissions(w *told, n int) {
 		}
 	}
 	for i := range n {
-		fold(session.DoorCtl, fmt.Appendf(nil, `{"id":%q,"type":"RunRequested","data":{"input":{"text":"a"},"submission":%q,"config":{"provider":"p","model":"m","active_tools":[]}}}`,
-			long(fmt.Sprintf("i%05d", i), session.IDBytesMax), long(fmt.Sprintf("s%05d", i), session.IDBytesMax)))
+		context := ""
+		if len(w.state.Items)+n-i > session.ItemsMax-session.QueueMax {
+			context = `,"context":{"summary":{"off":true}}`
+		}
+		fold(session.DoorCtl, fmt.Appendf(nil, `{"id":%q,"type":"RunRequested","data":{"input":{"text":"a"},"submission":%q,"config":{"provider":"p","model":"m","active_tools":[]%s}}}`,
+			long(fmt.Sprintf("i%05d", i), session.IDBytesMax), long(fmt.Sprintf("s%05d", i), session.IDBytesMax), context))
 		fold(session.DoorLLM, fmt.Appendf(nil, `{"type":"GenerationSettled","data":{"effect":"r%dt1","status":"failed","error":{"code":"no"}}}`, before+i+1))
 	}
 }
@@ -246,7 +254,7 @@ func fillQueue(w *told, large map[string]any) {
 		if i < 2 {
 			config = large
 		}
-		w.must(w.tell(session.DoorCtl, session.TypeRunRequested, request(session.SubmissionsMax-2-i, config)))
+		w.must(w.tell(session.DoorCtl, session.TypeRunRequested, request(submissionsHeldMax-2-i, config)))
 	}
 }
 
@@ -276,7 +284,6 @@ func refusesMore(w *told, large map[string]any) {
 		data any
 		want session.Rejection
 	}{
-		{session.TypeRunRequested, request(session.SubmissionsMax, large), session.RejectLimitExceeded},
 		{session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "a"}}, session.RejectQueueFull},
 		{session.TypeFactsSet, map[string]any{"facts": map[string]any{"new": "x"}}, session.RejectLimitExceeded},
 	} {
@@ -284,7 +291,7 @@ func refusesMore(w *told, large map[string]any) {
 			w.t.Errorf("%s: got %v, want %v", c.typ, err, c.want)
 		}
 	}
-	again := request(0, map[string]any{"provider": "p", "model": "m", "active_tools": []any{}})
+	again := request(submissionsHeldMax-session.QueueMax-2, map[string]any{"provider": "p", "model": "m", "active_tools": []any{}})
 	delete(again, "roles")
 	if _, err := w.tell(session.DoorCtl, session.TypeRunRequested, again); err != nil {
 		w.t.Errorf("a submission taken before: got %v, want a no-op", err)

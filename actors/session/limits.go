@@ -26,7 +26,7 @@ const (
 	IDBytesMax        = 64        // an event's id, a submission
 	ByBytesMax        = 256       // an envelope's `by`
 	IDsMax            = 128       // ids of events that a session remembers
-	SubmissionsMax    = 10_000    // submissions that a session remembers
+	SubmissionsMax    = 10_000    // submissions that a session remembers at least, the newest
 
 	SystemBytesMax = 64 << 10 // a config's system text
 	ParamsBytesMax = 32 << 10 // a config's params, encoded
@@ -150,6 +150,13 @@ const configFixedBytesMax = 1<<10 + 3*NameBytesMax
 // modelPriceBytesMax is the size of a model's price besides the model: five keys and
 // four numbers.
 const modelPriceBytesMax = 96
+
+// submissionsHeldMax is how many submissions a state may hold.
+const submissionsHeldMax = 2 * SubmissionsMax
+
+// submissionNameBytes is the size of a shortened name: 96 bits. By chance two of
+// 20,000 are equal in one of 10^20 sessions.
+const submissionNameBytes = 24
 
 // refBytesMax is the size of a reference in a list.
 const refBytesMax = 80

@@ -136,7 +136,7 @@ func stateBytesBound() int {
 		factsBytesMax +
 		1<<8 + CallsMax*34 + // the batch that is done
 		IDsMax*(2+IDBytesMax) +
-		SubmissionsMax*(64+IDBytesMax) +
+		max(SubmissionsMax*(59+IDBytesMax), submissionsHeldMax*(58+submissionNameBytes)) +
 		EffectBytesMax + CallsMax*item + CallsSeenMax*(itemFixedBytesMax+128) + // items: full, and one batch over it
 		planner.ToolsMax*(5+2) + // the toolset
 		max(stepRecordBytesMax, stepKeptBytesMax+

@@ -39,7 +39,7 @@ type Record struct {
 	Closed      bool                `msgpack:"closed,omitempty"`
 	lastType    uint8               // index in eventTypes of the latest event's type, plus 1; not in snapshots
 	Spaces      *spaces.State       `msgpack:"spaces,omitempty"`      // absent: the session never had a grant or prompt refs
-	Submissions []Submission        `msgpack:"submissions,omitempty"` // by name
+	Submissions []Submission        `msgpack:"submissions,omitempty"` // one list by name, or two: see rememberSubmission
 	Turn        *Turn               `msgpack:"turn,omitempty"`        // the latest turn, of the active run or of the last one
 	Wakes       []OpenWake          `msgpack:"wakes,omitempty"`
 	WakesAsked  uint32              `msgpack:"wakes_asked"`            // wakes numbered so far
@@ -71,7 +71,7 @@ type Shown struct {
 
 // memoryInvariant checks what the session remembers besides its runs.
 func (s *State) memoryInvariant() error {
-	if len(s.IDs) > IDsMax || len(s.Facts) > FactsMax || len(s.Submissions) > SubmissionsMax {
+	if len(s.IDs) > IDsMax || len(s.Facts) > FactsMax || len(s.Submissions) > submissionsHeldMax {
 		return fmt.Errorf("%d ids, %d facts, %d submissions are remembered", len(s.IDs), len(s.Facts), len(s.Submissions))
 	}
 	for _, id := range s.IDs {
@@ -79,13 +79,8 @@ func (s *State) memoryInvariant() error {
 			return fmt.Errorf("an id of %d bytes is remembered", len(id))
 		}
 	}
-	for i := range s.Submissions {
-		if of := &s.Submissions[i]; of.Name == "" || len(of.Name) > IDBytesMax || of.Run == 0 || of.Run > s.Runs {
-			return fmt.Errorf("a submission of %d bytes is remembered, of run %d of %d", len(of.Name), of.Run, s.Runs)
-		}
-		if i > 0 && s.Submissions[i-1].Name >= s.Submissions[i].Name {
-			return fmt.Errorf("the submissions %q and %q are out of order", s.Submissions[i-1].Name, s.Submissions[i].Name)
-		}
+	if err := s.submissionsInvariant(); err != nil {
+		return err
 	}
 	for i, f := range s.Facts {
 		switch {
@@ -125,6 +120,22 @@ func (s *State) memoryInvariant() error {
 		}
 	}
 	return s.registriesInvariant()
+}
+
+// submissionsInvariant checks what is remembered of requests.
+func (s *State) submissionsInvariant() error {
+	isShort := len(s.Submissions) > SubmissionsMax
+	for _, list := range s.submissionLists() {
+		for i := range list {
+			if of := &list[i]; of.Name == "" || len(of.Name) > IDBytesMax || isShort && len(of.Name) != submissionNameBytes || of.Run == 0 || of.Run > s.Runs {
+				return fmt.Errorf("a submission of %d bytes is remembered, of run %d of %d", len(of.Name), of.Run, s.Runs)
+			}
+			if i > 0 && (list[i-1].Name > list[i].Name || list[i-1].Name == list[i].Name && !isShort) {
+				return fmt.Errorf("the submissions %q and %q are out of order", list[i-1].Name, list[i].Name)
+			}
+		}
+	}
+	return nil
 }
 
 // registriesInvariant checks that the registries in use are those that the state names.
@@ -169,8 +180,8 @@ type Overrides struct {
 // Submission is a remembered submission and the SHA-256 of its content.
 type Submission struct {
 	Content codec.Hash `msgpack:"content"`
-	Name    string     `msgpack:"name"`
-	Run     uint32     `msgpack:"run"` // the run that it started, or steered
+	Name    string     `msgpack:"name"` // shortened if there are over SubmissionsMax
+	Run     uint32     `msgpack:"run"`  // the run that it started, or steered
 }
 
 // UsageTotal is the sum of several usages, in tokens.

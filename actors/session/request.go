@@ -36,16 +36,14 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 	if b.Submission != "" { // without one, no request is a repeat
 		content = codec.Sum(data)
 	}
-	place, taken := s.submission(b.Submission)
+	before, taken := s.Submission(b.Submission)
 	switch {
-	case taken && s.Submissions[place].Content == content:
+	case taken && before.Content == content:
 		return nil // a repeat: a no-op whatever happened to the first request
 	case taken:
 		return refuse(RejectDuplicateSubmission, "submission "+sentence.Quoted(b.Submission)+" was already used with other content")
 	case s.Closed:
 		return sessionClosedRefusal()
-	case b.Submission != "" && len(s.Submissions) >= SubmissionsMax:
-		return refuse(RejectLimitExceeded, "submission: a session remembers "+strconv.Itoa(SubmissionsMax)+": open a new session")
 	}
 	var number uint32
 	var bad *refusal
@@ -59,7 +57,7 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 		bad = s.requestRun(door, b)
 	}
 	if bad == nil && b.Submission != "" {
-		s.Submissions = slices.Insert(s.Submissions, place, Submission{Name: b.Submission, Content: content, Run: number})
+		s.rememberSubmission(Submission{Name: b.Submission, Content: content, Run: number})
 	}
 	return bad
 }
@@ -134,12 +132,61 @@ func (s *State) fixWorkspace(run *Run) (bad *refusal) {
 	return bad
 }
 
-// submission returns the index of a submission, or where it would be inserted, and
-// whether the session remembers it.
-func (s *State) submission(name string) (int, bool) {
-	return slices.BinarySearchFunc(s.Submissions, name, func(have Submission, name string) int {
+// Submission returns the remembered submission of this name, which may be shortened in
+// it. It is false for an empty name.
+func (s *State) Submission(name string) (of Submission, taken bool) {
+	if len(s.Submissions) > SubmissionsMax {
+		name = shortened(name)
+	}
+	for _, list := range s.submissionLists() {
+		if at, found := place(list, name); found {
+			return list[at], true
+		}
+	}
+	return Submission{}, false
+}
+
+// submissionLists returns both lists of submissions, the older ones first.
+func (s *State) submissionLists() [2][]Submission {
+	first := min(len(s.Submissions), SubmissionsMax)
+	return [2][]Submission{s.Submissions[:first], s.Submissions[first:]}
+}
+
+// place returns the index of a submission in a list, or where it would be inserted.
+func place(list []Submission, name string) (int, bool) {
+	return slices.BinarySearchFunc(list, name, func(have Submission, name string) int {
 		return strings.Compare(have.Name, name)
 	})
+}
+
+// shortened returns a name that takes at most submissionNameBytes.
+func shortened(name string) string {
+	sum := codec.Sum([]byte(name)).String()
+	return strings.Clone(sum[:submissionNameBytes])
+}
+
+// rememberSubmission adds a submission that the session does not remember.
+//
+// Up to SubmissionsMax are one list, sorted by name. With the next one the names are
+// shortened, and newer submissions are a second list behind the first. When that is as
+// long, the first is forgotten as a whole. So forgetting takes no pass over the list at
+// each run, and the order in which submissions came need not be stored.
+func (s *State) rememberSubmission(of Submission) {
+	first := 0
+	switch n := len(s.Submissions); {
+	case n == SubmissionsMax:
+		for i := range s.Submissions {
+			s.Submissions[i].Name = shortened(s.Submissions[i].Name)
+		}
+		slices.SortFunc(s.Submissions, func(a, b Submission) int { return strings.Compare(a.Name, b.Name) })
+	case n == submissionsHeldMax:
+		s.Submissions = slices.Delete(s.Submissions, 0, SubmissionsMax)
+	}
+	if len(s.Submissions) >= SubmissionsMax {
+		first, of.Name = SubmissionsMax, shortened(of.Name)
+	}
+	at, _ := place(s.Submissions[first:], of.Name)
+	s.Submissions = slices.Insert(s.Submissions, first+at, of)
 }
 
 // requestFault checks the request by itself, except for its input.

@@ -32,11 +32,12 @@ type Notice struct {
 
 // Body returns Data decoded by Type, as a value: one of session.SessionOpened,
 // RunPlaced (of RunQueued and RunStarted), RunFinished, EventRejected,
-// ToolRejected, CallsPlanned, ApprovalRequested, BudgetExceeded,
-// SessionChanged, SessionQuarantined, SessionReleased, WorkspaceStaged,
-// WorkspaceApplied, WorkspaceFailed, WorkspaceGone and WorkspaceDisplaced, or of TurnSettled and CallSettled, which are progress. It is nil
-// for a type that this release does not know, and for data that does not fit its
-// type.
+// ToolRejected, CallsPlanned, ApprovalRequested, BudgetExceeded, ContextCleared,
+// ContextCut, LimitNear, SessionChanged, SessionQuarantined, SessionReleased,
+// WorkspaceStaged, WorkspaceApplied, WorkspaceFailed, WorkspaceGone and
+// WorkspaceDisplaced, or of TurnSettled and CallSettled, which are progress. It is
+// nil for a type that this release does not know, and for data that does not fit
+// its type.
 func (n Notice) Body() any {
 	if decode := bodies[n.Type]; decode != nil {
 		return decode(n.Data)
@@ -57,6 +58,7 @@ var bodies = map[string]func(json.RawMessage) any{
 	session.NoticeContextCleared:     bodyOf[session.ContextCleared],
 	session.NoticeContextCompacted:   bodyOf[session.ContextCompacted],
 	session.NoticeContextCut:         bodyOf[session.ContextCut],
+	session.NoticeLimitNear:          bodyOf[session.LimitNear],
 	session.NoticeSessionChanged:     bodyOf[session.SessionChanged],
 	session.NoticeSessionQuarantined: bodyOf[session.SessionQuarantined],
 	session.NoticeSessionReleased:    bodyOf[session.SessionReleased],

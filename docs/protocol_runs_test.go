@@ -128,6 +128,11 @@ func TestEveryFieldIsSetOnce(t *testing.T) {
 		f.step(fmt.Sprintf("settle r2t%ds ok {}", turn))
 		collect(f, f.step(fmt.Sprintf("settle r2t%d calls%s", turn, strings.Repeat(" nosuch{}", session.CallsMax))))
 	}
+	f.step("cancel")
+	f.step(`run "too much" config={"provider":"p","model":"m"} via=ctl`)
+	for turn := 1; len(f.state.View().Warnings) == 0; turn++ { // until a limit is near
+		collect(f, f.step(fmt.Sprintf("settle r3t%d calls%s", turn, strings.Repeat(" nosuch{}", 8*session.CallsMax))))
+	}
 	for _, name := range slices.Concat(s.noticeTypes(), slices.Collect(maps.Values(effectSchemas)), []string{"View"}) {
 		if name == session.NoticeSessionQuarantined || name == session.NoticeSessionReleased {
 			continue // no fold says it

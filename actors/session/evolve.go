@@ -43,6 +43,7 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	if !s.quiet {
 		before = s.standing()
 	}
+	limits := s.lastingLimits()
 	s.advance(e)
 	if s.Count == 1 {
 		notify(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: int(s.Rules)})
@@ -56,6 +57,7 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 		notify(s, NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
 		return s.takeNotices(), bad.code
 	}
+	s.warn(&limits)
 	if !s.quiet && len(s.notices) == 0 && s.standing() != before {
 		s.addNotice(0, NoticeSessionChanged, SessionChanged{})
 	}

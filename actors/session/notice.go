@@ -37,6 +37,7 @@ const (
 	NoticeContextCleared     = "ContextCleared"
 	NoticeContextCompacted   = "ContextCompacted"
 	NoticeContextCut         = "ContextCut"
+	NoticeLimitNear          = "LimitNear"
 	NoticeSessionChanged     = "SessionChanged"
 	NoticeSessionQuarantined = "SessionQuarantined"
 	NoticeSessionReleased    = "SessionReleased"

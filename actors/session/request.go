@@ -173,13 +173,13 @@ func shortened(name string) string {
 // each run, and the order in which submissions came need not be stored.
 func (s *State) rememberSubmission(of Submission) {
 	first := 0
-	switch n := len(s.Submissions); {
-	case n == SubmissionsMax:
+	switch len(s.Submissions) {
+	case SubmissionsMax:
 		for i := range s.Submissions {
 			s.Submissions[i].Name = shortened(s.Submissions[i].Name)
 		}
 		slices.SortFunc(s.Submissions, func(a, b Submission) int { return strings.Compare(a.Name, b.Name) })
-	case n == submissionsHeldMax:
+	case submissionsHeldMax:
 		s.Submissions = slices.Delete(s.Submissions, 0, SubmissionsMax)
 	}
 	if len(s.Submissions) >= SubmissionsMax {
@@ -206,13 +206,18 @@ func (s *State) requestFault(door Door, b *RunRequested) *refusal {
 // configFor returns the config of a run whose request brings none: the session's,
 // else the install record's.
 func (s *State) configFor() RunConfig {
-	switch {
-	case s.Config != nil:
-		return s.Config.Run
-	case s.install.Record.Config != nil:
-		return *s.install.Record.Config
+	if c := s.ownConfig(); c != nil {
+		return *c
 	}
 	return RunConfig{}
+}
+
+// ownConfig returns the session's config, else the install record's; nil if there is none.
+func (s *State) ownConfig() *RunConfig {
+	if s.Config != nil {
+		return &s.Config.Run
+	}
+	return s.install.Record.Config
 }
 
 // operatorsRun returns the run of a request through `ctl`. Its config is whole, but
@@ -430,11 +435,7 @@ func (s *State) transcriptFull() bool {
 	if s.Run.Config.Context != nil {
 		return false // its window is cut
 	}
-	most := TranscriptBytesMax
-	if s.Spaces != nil || s.Run.Config.PromptRefs != nil {
-		most -= promptBytesMax // the effect has a prompt too
-	}
-	return len(s.Items) > ItemsMax || int(s.ItemBytes) > most
+	return len(s.Items) > ItemsMax || int(s.ItemBytes) > s.itemBytesMax(&s.Run.Config)
 }
 
 // endRun ends the active run with all that is open of it, and starts the next

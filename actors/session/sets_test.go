@@ -88,6 +88,7 @@ func TestEveryValueOfTheSetsIsDocumented(t *testing.T) {
 	}
 	// What no short line of text can bring about, and where it is tested.
 	elsewhere := map[string]string{
+		"NoticeLimitNear":          "nearlimit_test.go: it takes a transcript of 9,000 items",
 		"CodeTranscriptFull":       "full_test.go: it takes a transcript of 10,000 items",
 		"CodeLimitExceeded":        "batch_test.go: it takes a batch of 65 calls",
 		"NoticeSessionQuarantined": "no fold says it",

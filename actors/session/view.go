@@ -69,6 +69,8 @@ type View struct {
 	// bridge that began an effect and sends no heartbeats any more, and the failure of an
 	// attempt that the run's `retry` repeats.
 	Troubles []Trouble `json:"troubles,omitempty" lim:"..TroublesMax"`
+	// Limits of which nine tenths are used, and at which every later run fails.
+	Warnings []Warning `json:"warnings,omitempty"`
 	// Length of the transcript.
 	Items int `json:"items" lim:"0.."`
 	// The latest 100 items.
@@ -159,7 +161,7 @@ const viewItemsMax = 100
 func (s *State) View() View {
 	v := View{
 		Shown: s.Shown, Status: "open", Lifecycle: s.lifecycle(), WaitsFor: s.waitsFor(), Hash: s.Hash().String(), Chain: s.Chain.String(), Rules: int(s.Rules),
-		Install: s.Install.String(), Registry: s.NextRegistry().Hash().String(), Items: s.ItemCount(),
+		Install: s.Install.String(), Registry: s.NextRegistry().Hash().String(), Items: s.ItemCount(), Warnings: s.warnings(),
 		ViewSpaces: s.viewSpaces(), Turn: s.viewTurn(), Batch: s.viewBatch(), Tools: s.viewTools(),
 	}
 	if s.Window != nil {

@@ -32,7 +32,8 @@ type notice struct {
 	Arguments string           `json:"arguments"`
 	Deadline  int64            `json:"deadline"`
 	Budget    string           `json:"budget"`
-	Limit     int64            `json:"limit"`
+	Limit     json.RawMessage  `json:"limit"` // a number, or the name of a limit
+	Max       int64            `json:"max"`
 	Used      int64            `json:"used"`
 	Estimate  int64            `json:"estimate"`
 	Ignored   []string         `json:"ignored"`
@@ -89,7 +90,9 @@ func noticeLine(s Said, now int64) string {
 		}
 		return line
 	case d.Budget != "":
-		return fmt.Sprintf("%s run %d: %d used, about %d for the input, of %d %s", s.Type, d.Run, d.Used, d.Estimate, d.Limit, d.Budget)
+		return fmt.Sprintf("%s run %d: %d used, about %d for the input, of %s %s", s.Type, d.Run, d.Used, d.Estimate, d.Limit, d.Budget)
+	case d.Max > 0:
+		return fmt.Sprintf("%s %s: %d of %d", s.Type, d.Limit, d.Used, d.Max)
 	}
 	line := s.Type
 	for _, part := range []string{runPart(d.Run), d.Type, d.Effect, d.ToolName, d.Lifecycle, d.Code} {

@@ -92,6 +92,8 @@ func noticed(sid, typ string, body any) []item {
 		return []item{lined("run %d: a summary stands in the place of %d earlier messages (event %d): about %d tokens, before %d", d.Run, d.Items, d.SummarySeq, d.Tokens, d.TokensBefore)}
 	case session.ContextCut:
 		return []item{lined("run %d: the model is not shown %d earlier messages any more: about %d tokens, before %d", d.Run, d.Items, d.Tokens, d.TokensBefore)}
+	case session.LimitNear:
+		return []item{{line: nearLimit(sid, &d.Warning)}}
 	case session.RunFinished:
 		end := item{Kind: kindEnd, Run: d.Run, Status: string(d.Lifecycle), Code: d.Code, Detail: d.Detail, FinishReason: d.FinishReason}
 		if d.Lifecycle != session.Completed {
@@ -150,6 +152,16 @@ func asked(sid string, d session.ApprovalRequested) item {
 func breach(sid string, d session.BudgetExceeded) string {
 	return fmt.Sprintf("%d of %d %s are used, and the next turn's input takes about %d; to continue: refold resume %s --budget '{\"%s\":…}'",
 		d.Used, d.Limit, d.Budget, d.Estimate, sid, d.Budget)
+}
+
+// nearLimit describes a limit that is near, and what to do.
+func nearLimit(sid string, w *session.Warning) string {
+	what := "items"
+	if w.Limit == session.LimitItemBytes {
+		what = "bytes of references"
+	}
+	return fmt.Sprintf("the transcript of %s has %d of at most %d %s, and then every run fails: add a context to the config of its runs, or continue in a new session",
+		sid, w.Used, w.Max, what)
 }
 
 // lines prints the items that have a line, with the time since the first one.

@@ -20,7 +20,7 @@ type viewCommand struct {
 // viewWithin is the time limit of a view request.
 const viewWithin = 5 * time.Second
 
-// Run prints the session's View as JSON, by default a member a line.
+// Run prints the session's View as JSON, by default a member a line and then its warnings.
 func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error {
 	view, err := conn.viewOf(ctx, v.Session)
 	if err != nil {
@@ -35,6 +35,9 @@ func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error 
 		return err
 	}
 	fmt.Fprintf(s.out, "%s\n", text)
+	for i := range view.Warnings {
+		fmt.Fprintln(s.err, nearLimit(v.Session, &view.Warnings[i]))
+	}
 	return nil
 }
 

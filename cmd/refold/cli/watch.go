@@ -53,6 +53,8 @@ type watched struct {
 	over map[string]int64 // targets whose trouble with that beginning has ended
 	open []call           // what bridges carry out
 
+	near bool // limits that were near at the first look were reported; notices tell of later ones
+
 	view *session.View // the last one; nil: none
 	next time.Time     // when it is requested again
 	wait time.Duration // between the last one and the next
@@ -229,6 +231,12 @@ func (w *watcher) problems(sid string, s *watched, v *session.View) (all []probl
 			of: "quarantine", is: fmt.Sprint(q.Seq),
 			begin: fmt.Sprintf("quarantined: %s stopped at event %d: %s; see `refold release %s`", sid, q.Seq, q.Reason, sid),
 		})
+	}
+	if !s.near {
+		s.near = true
+		for i := range v.Warnings {
+			all = append(all, problem{of: v.Warnings[i].Limit, begin: nearLimit(sid, &v.Warnings[i])})
+		}
 	}
 	for _, target := range v.Unserved {
 		all = append(all, problem{

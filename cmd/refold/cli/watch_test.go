@@ -52,6 +52,18 @@ func (w *watching) tells(t *testing.T, what string, after time.Duration, want st
 	}
 }
 
+// A limit that is near when following begins is reported once. Notices tell of later ones.
+func TestNearLimitIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWatching()
+	w.view.Warnings = []session.Warning{{Limit: session.LimitItems, Used: 9123, Max: session.ItemsMax}}
+	w.tells(t, "at first", time.Second,
+		"the transcript of s1 has 9123 of at most 10000 items, and then every run fails: add a context to the config of its runs, or continue in a new session\n")
+	w.tells(t, "again", time.Second, "")
+	w.view.Warnings = append(w.view.Warnings, session.Warning{Limit: session.LimitItemBytes, Used: 600_000, Max: session.TranscriptBytesMax})
+	w.tells(t, "another", time.Second, "")
+}
+
 func TestUnservedToolIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWatching()

@@ -240,7 +240,7 @@ faults: ## build in each fault of proof/faults, and check that the simulation or
 
 # The parts of make nightly, in this order. Each can be run alone, to continue an
 # interrupted night.
-NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-e2e nightly-demo nightly-recordings nightly-otherwise
+NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-long nightly-e2e nightly-demo nightly-recordings nightly-otherwise
 
 # nightly-recordings kills the sender at every point of all recordings, many
 # points per trial, for at most CHAOS_ALL_FOR per file. nightly-otherwise tries
@@ -277,6 +277,10 @@ nightly-fuzz: ## fuzz every fuzz test for ten minutes
 .PHONY: nightly-interleavings
 nightly-interleavings: ## try a million interleavings of a session
 	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 120m -run '^TestSendable$$' ./actors/session
+
+.PHONY: nightly-long
+nightly-long: ## fold sessions of two million events, one of them with a million runs
+	REFOLD_LONG_EVENTS=2000000 go test -count=1 -timeout 60m -v -run '^TestLongLife$$' ./actors/session | grep -v '^ *=== '
 
 .PHONY: nightly-e2e
 nightly-e2e: ## run the end-to-end tests with all recordings, then clusters of three servers in REFOLD_CLUSTER_ROUNDS rounds of failures

@@ -74,6 +74,33 @@ func TestFoldFoldsEverySession(t *testing.T) {
 	}
 }
 
+// The model is shown all of a session without a context, and of one with a context at
+// most its tokens.
+func TestLongTurnsShowsAWindow(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var all []bench.Long
+	what := bench.LongOptions{Turns: []int{5, 40}, Tokens: 2000}
+	if err := bench.LongTurns(ctx, bench.Options{Dir: t.TempDir()}, what, func(l bench.Long) error {
+		all = append(all, l)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 4 {
+		t.Fatalf("got %+v, want four reports", all)
+	}
+	for i, l := range all {
+		if l.Context != (i >= 2) || l.Turns != what.Turns[i%2] || l.P50 <= 0 || l.P99 < l.P50 || l.Ends != "" {
+			t.Errorf("report %d is %+v", i, l)
+		}
+	}
+	if whole, window := all[1].Tokens, all[3].Tokens; whole <= what.Tokens || window > what.Tokens || all[0].Tokens != all[2].Tokens {
+		t.Errorf("the model is shown %d tokens without a context, %d with one of %d, after %d turns", whole, window, what.Tokens, all[1].Turns)
+	}
+}
+
 // TestWakeRunsEverySession: every session gets one run, and answers.
 func TestWakeRunsEverySession(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,9 @@
 // the payloads of one run of Refold. At the end of each row both sides must
 // have stored the same kinds and numbers of messages a run.
 //
+// The smaller measurements (fold.go, wake.go, long.go) use one server and no
+// ceiling; prefix.go and window.go fold recordings in memory.
+//
 // # Laws
 //
 //   - A run counts when its end was read from the notices, and every started

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -72,6 +73,8 @@ type prefixFold struct {
 	seq     uint64
 	before  []string // parts of the latest request, in order
 	held    Held
+	sent    int64 // bytes of the latest request
+	largest int64
 	turns   int
 	started bool // the first batch has begun
 }
@@ -171,7 +174,8 @@ func (f *prefixFold) play(c *recorded.Conversation) error {
 	return nil
 }
 
-// generation counts the request of the open generation, and returns its name.
+// generation counts the request of the open generation, and returns its name. Before, it
+// counts and settles a compaction.
 func (f *prefixFold) generation() (string, error) {
 	for _, e := range f.state.Open() {
 		if e.Class != session.ClassLLM {
@@ -184,7 +188,14 @@ func (f *prefixFold) generation() (string, error) {
 		if err := f.count(&g); err != nil {
 			return "", err
 		}
-		return e.Name, nil
+		if g.Compact == "" {
+			return e.Name, nil
+		}
+		settled := session.GenerationSettled{Effect: e.Name, Status: "ok", Text: &session.Content{Text: summary}, Usage: f.usage()}
+		if err := f.evolve(session.DoorLLM, session.TypeGenerationSettled, settled, summary); err != nil {
+			return "", err
+		}
+		return f.generation()
 	}
 	return "", errors.New("the session opens no generation where the recording has a turn")
 }
@@ -204,10 +215,23 @@ func (f *prefixFold) count(g *session.Generation) error {
 		parts = append(parts, f.blobs[hash])
 	}
 	parts = append(parts, g.System)
-	for _, it := range items {
-		parts = append(parts, string(it.Role)+strconv.Itoa(int(it.Call))+it.Code+it.Detail.String()+f.texts[it.Seq])
+	if g.Cut > 0 {
+		parts = append(parts, fmt.Sprintf("%d earlier messages are not shown%s", g.Cut, f.texts[g.Summary]))
 	}
-	same := true
+	for _, it := range items {
+		text := f.texts[it.Seq]
+		switch it.Shown {
+		case session.ShownCleared:
+			text = cleared
+		case session.ShownCut:
+			text = text[:min(len(text), int(it.Bytes))]
+		}
+		parts = append(parts, string(it.Role)+strconv.Itoa(int(it.Call))+it.Code+it.Detail.String()+text)
+	}
+	if g.Compact != "" {
+		parts = append(parts, g.Compact)
+	}
+	same, before := true, f.held.Sent
 	for i, text := range parts {
 		same = same && i < len(f.before) && f.before[i] == text
 		f.held.Sent += int64(len(text))
@@ -215,8 +239,20 @@ func (f *prefixFold) count(g *session.Generation) error {
 			f.held.Held += int64(len(text))
 		}
 	}
-	f.before, f.turns = parts, f.turns+1
+	f.before, f.turns, f.sent = parts, f.turns+1, f.held.Sent-before
+	f.largest = max(f.largest, f.sent)
 	return nil
+}
+
+// cleared is about what stands in the place of a cleared result.
+const cleared = "The result of this call was cleared to save space. If you need it, call the tool again."
+
+// summary is as long as a summary of 1,000 tokens.
+var summary = strings.Repeat("What was said before. ", 1000*session.BytesPerToken/22)
+
+// usage is what a provider would count for the latest request.
+func (f *prefixFold) usage() *session.Usage {
+	return &session.Usage{InputTokens: f.sent / session.BytesPerToken}
 }
 
 // turn settles a generation as it was recorded, and its calls.
@@ -226,9 +262,9 @@ func (f *prefixFold) turn(name string, turn *recorded.Turn) error {
 		text = &session.Content{Text: turn.Text}
 	}
 	if len(turn.Calls) == 0 {
-		return f.evolve(session.DoorLLM, session.TypeGenerationSettled, session.GenerationSettled{Effect: name, Status: "ok", Text: text}, turn.Text)
+		return f.evolve(session.DoorLLM, session.TypeGenerationSettled, session.GenerationSettled{Effect: name, Status: "ok", Text: text, Usage: f.usage()}, turn.Text)
 	}
-	observed, shown := session.ToolCallsObserved{Effect: name, Text: text}, turn.Text
+	observed, shown := session.ToolCallsObserved{Effect: name, Text: text, Usage: f.usage()}, turn.Text
 	for _, c := range turn.Calls {
 		observed.Calls = append(observed.Calls, session.ObservedCall{Arguments: c.Arguments, ProviderCallID: c.ProviderID, ToolName: c.Name})
 		shown += c.Name + c.Arguments

@@ -3,6 +3,7 @@ package bench_test
 import (
 	"testing"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/proof/bench"
 )
 
@@ -38,5 +39,26 @@ func TestPrefixes(t *testing.T) {
 	}
 	if err := bench.Prefixes("nosuch.jsonl", "", "", nil); err == nil {
 		t.Error("a recording that there is not: no error")
+	}
+}
+
+// A context makes requests smaller. Each change of a window's beginning costs what a cache
+// held of it.
+func TestWindowsAreSmaller(t *testing.T) {
+	t.Parallel()
+	const tokens = 2000
+	all := map[string]bench.Window{}
+	if err := bench.Windows("../../testdata/recordings/warehouse.jsonl", "", "", tokens, func(w bench.Window) error {
+		all[w.Shown] = w
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	whole := all["whole"]
+	for _, shown := range []string{"cut", "cleared, cut", "summarised"} {
+		w := all[shown]
+		if w.Turns != whole.Turns && (shown != "summarised" || w.Turns < whole.Turns) || w.Held.Sent >= whole.Held.Sent || w.Largest > tokens*session.BytesPerToken || w.Held.Share() >= whole.Held.Share() || w.Held.Share() < 0.3 {
+			t.Errorf("%s: %+v, a cache holds %.3f; whole: %+v, %.3f", shown, w, w.Held.Share(), whole, whole.Held.Share())
+		}
 	}
 }

@@ -42,8 +42,18 @@ var (
 // instant is the model and the tools.
 type instant struct{}
 
+// talking is the model that answers with text and counts tokens.
+const talking = "talking"
+
 // Generate answers at once: calls first, and text when it has their results.
 func (instant) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+	if r.Model == talking {
+		shown := 0
+		for i := range r.Messages {
+			shown += len(r.Messages[i].Text)
+		}
+		return executor.Answer{Text: answered, Model: talking, FinishReason: "stop", Usage: executor.Usage{InputTokens: int64(shown / session.BytesPerToken)}}, nil
+	}
 	if r.Messages[len(r.Messages)-1].Role == "tool" {
 		return executor.Answer{Text: answered, Model: "instant", FinishReason: "stop"}, nil
 	}

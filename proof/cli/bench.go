@@ -19,6 +19,7 @@ type Bench struct {
 	Fold   Fold      `cmd:"" help:"Events a second that are folded from memory."`
 	Replay Replay    `cmd:"" help:"Events a second that a client replays from the log, compared with what is stored."`
 	Wake   Wake      `cmd:"" help:"How long a session that is in no session-actor's memory takes to begin a run."`
+	Long   Long      `cmd:"" help:"How long the turns of one session take when it has had many, without a context and with one."`
 	Prefix Prefix    `cmd:"" help:"Which share of what a recording's conversations send to a model a prompt cache can hold."`
 	Part   BenchPart `cmd:"" hidden:""`
 }

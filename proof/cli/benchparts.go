@@ -66,11 +66,33 @@ func (b Wake) Run(ctx context.Context, s Streams) error {
 		column{"p50_ms", "p50 ms", "%9.2f", ms(w.P50)}, column{"p99_ms", "p99 ms", "%9.2f", ms(w.P99)})
 }
 
+// Long measures the turns of a session that gets long.
+type Long struct {
+	Turns  []int `default:"100,1000,10000" help:"After how many turns the latest 50 are reported."`
+	Tokens int64 `default:"32000" help:"Tokens of the context."`
+	place
+}
+
+// Run lets a session have turns, without a context and with one.
+func (b Long) Run(ctx context.Context, s Streams) error {
+	if err := positive("--turns", append([]int{len(b.Turns)}, b.Turns...)...); err != nil {
+		return err
+	}
+	t := b.table(s)
+	return bench.LongTurns(ctx, b.options(s, 0), bench.LongOptions{Turns: b.Turns, Tokens: b.Tokens}, func(l bench.Long) error {
+		of := map[bool]string{true: "tokens", false: "none"}[l.Context]
+		return t.row(
+			column{"context", "context", "%-8s", of}, column{"turns", "turns", "%8d", l.Turns}, column{"tokens", "tokens shown", "%12d", l.Tokens},
+			column{"p50_ms", "p50 ms", "%9.2f", ms(l.P50)}, column{"p99_ms", "p99 ms", "%9.2f", ms(l.P99)}, column{"ends", "then", "%s", l.Ends})
+	})
+}
+
 // Prefix measures the share of requests that prompt caches can hold.
 type Prefix struct {
 	File   string `arg:"" type:"existingfile" help:"The recording: OpenAI chat JSONL, a conversation a line."`
 	Tools  string `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of the recording. Default: x-tools.json next to x.jsonl."`
 	System string `type:"existingfile" placeholder:"FILE" help:"The system text, instead of the recording's own."`
+	Tokens int64  `placeholder:"N" help:"Take all conversations as one session, shown whole and with a context of N tokens."`
 	results
 }
 
@@ -83,6 +105,9 @@ func (b Prefix) Run(s Streams) error {
 			return err
 		}
 		system = string(text)
+	}
+	if b.Tokens > 0 {
+		return b.windows(s, system)
 	}
 	t, all := b.table(s), bench.Prefix{Conversation: "together"}
 	tell := func(p bench.Prefix) error {
@@ -103,4 +128,15 @@ func (b Prefix) Run(s Streams) error {
 		return err
 	}
 	return tell(all)
+}
+
+// windows prints a line for each way to show one session of all conversations.
+func (b Prefix) windows(s Streams, system string) error {
+	t := b.table(s)
+	return bench.Windows(b.File, b.Tools, system, b.Tokens, func(w bench.Window) error {
+		return t.row(
+			column{"shown", "shown", "%-12s", w.Shown}, column{"turns", "turns", "%6d", w.Turns}, column{"largest_bytes", "largest", "%9d", w.Largest},
+			column{"sent_bytes", "sent bytes", "%12d", w.Held.Sent}, column{"held_share", "held", "%7.3f", w.Held.Share()},
+			column{"new_bytes", "not held", "%12d", w.Held.Sent - w.Held.Held})
+	})
 }

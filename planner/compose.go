@@ -33,6 +33,18 @@ func PackTools(specs []ToolSpec) (*LayerTools, *ComposeError) { return layerTool
 // for them: RuleSpaceFiles, RuleSkills, RuleGrants, ExecutorSpace.
 func SessionTools(specs []ToolSpec) (*LayerTools, *ComposeError) { return layerTools(specs, ofSession) }
 
+// HasNameOf reports whether the registry has a tool with the first tool_name of one of
+// these: then they do not compose.
+func (r *Registry) HasNameOf(l *LayerTools) bool {
+	return slices.ContainsFunc(l.tools, func(t tool) bool {
+		_, taken := r.Lookup(t.descriptors[0].ToolName)
+		return taken
+	})
+}
+
+// Ref returns the name of the descriptor of the i-th tool, as it was given.
+func (l *LayerTools) Ref(i int) codec.Ref { return l.tools[i].descriptors[0].ref }
+
 func layerTools(specs []ToolSpec, from origin) (*LayerTools, *ComposeError) {
 	l := &LayerTools{specs: specs, tools: make([]tool, len(specs)), from: from}
 	for i := range specs {

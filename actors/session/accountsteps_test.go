@@ -46,12 +46,15 @@ func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error)
 	if rejected == nil {
 		l.countEvent(e, env)
 	}
-	if l.state.NextRegistry().Hash() != l.next.Hash() {
-		l.t.Fatalf("the next turn's registry is %s, want %s", l.state.NextRegistry().Hash(), l.next.Hash())
+	if want := registryWith(l.next, nextContext(l.state) != nil); l.state.NextRegistry().Hash() != want.Hash() {
+		l.t.Fatalf("the next turn's registry is %s, want %s", l.state.NextRegistry().Hash(), want.Hash())
 	}
 	t := l.state.Turn
 	if t == nil {
 		return
+	}
+	if run := l.state.Run; run != nil && run.Number == t.Run && t.Results != (run.Config.Context != nil) {
+		l.t.Fatalf("turn %d of run %d has the tool that reads results: %v", t.Number, t.Run, t.Results)
 	}
 	defer l.hold(t)
 	if l.turn == [2]uint32{t.Run, t.Number} {
@@ -61,7 +64,7 @@ func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error)
 	if t.Run != l.turn[0] {
 		l.used, l.context = nil, nil
 	}
-	l.before, l.turnRegistry = l.turnRegistry, l.next
+	l.before, l.turnRegistry = l.turnRegistry, registryWith(l.next, t.Results)
 	l.last, l.lastCalls = nil, nil
 	if t.Run == l.turn[0] {
 		l.lastStep()

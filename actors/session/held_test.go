@@ -148,7 +148,7 @@ func (h *held) standing() standing {
 	if s.Turn != nil {
 		turn = fmt.Sprint(s.Turn.Run, s.Turn.Number)
 	}
-	return standing{fmt.Sprintf("%+v %v", applied, x.Composed), fmt.Sprintf("%+v %v", pending, s.NextRegistry().Hash()), turn, mark.String()}
+	return standing{fmt.Sprintf("%+v %v", applied, x.Composed), fmt.Sprintf("%+v %v", pending, offeredBelow(s.NextRegistry())), turn, mark.String()}
 }
 
 // check holds the latest event against the laws.

@@ -95,6 +95,7 @@ type Install struct {
 	approvals *planner.Approvals
 	floor     *planner.Floor
 	spaces    *spaces.Record
+	offered   *planner.Registry // see Offered
 }
 
 // ParseInstall decodes an install record: JSON or msgpack. The error names the
@@ -130,10 +131,15 @@ func ParseInstall(payload []byte) (*Install, error) {
 		in.ingress = DefaultIngress()
 	}
 	in.spaces, err = spaces.NewRecord(spaces.Record{
-		Grants: rec.Spaces, Registry: registry, Floor: in.floor, Own: &sessionLayer, AllBound: rec.Policy.Coverage == CoverageFail, PromptFault: promptFault, ToolFault: toolFault,
+		Grants: rec.Spaces, Registry: registry, Floor: in.floor, Own: &sessionLayer, Results: &resultLayer, AllBound: rec.Policy.Coverage == CoverageFail, PromptFault: promptFault, ToolFault: toolFault,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("install record: %w", err)
+	}
+	in.offered = in.spaces.Composed()
+	if rec.Config != nil && rec.Config.Context != nil {
+		s := New(in, "")
+		in.offered = s.NextRegistry()
 	}
 	if err := in.check(); err != nil {
 		return nil, err
@@ -209,9 +215,13 @@ func (in *Install) configFault() *refusal {
 	return bad
 }
 
-// Composed returns the registry of a new session's turns: Registry plus the tools
-// of the record's spaces.
+// Composed returns the registry of a new session: Registry plus the tools of the
+// record's spaces.
 func (in *Install) Composed() *planner.Registry { return in.spaces.Composed() }
+
+// Offered returns the registry of a new session's turns: Composed, and with a context
+// in the record's config the tool that reads results.
+func (in *Install) Offered() *planner.Registry { return in.offered }
 
 // Manifests returns the record's manifests. Their blobs and files must be stored before
 // the record is.

@@ -124,11 +124,11 @@ func (s *State) orphanFault(st *spaces.Stack) *refusal {
 	for _, run := range s.runs() {
 		var bad *refusal
 		if run.Doubt || !run.Operators { // it fails by itself, if it must: see doubtFault
-			bad = listsFault(registry, "config.", run.overridden())
+			bad = listsFault(s.registryFor(st, run), "config.", run.overridden())
 		} else {
 			bad = s.configFault(st, &run.Config, run.Workspace, true)
 			if bad == nil && run.Asked != nil {
-				bad = listsFault(registry, "config.", run.Asked.lists())
+				bad = listsFault(s.registryFor(st, run), "config.", run.Asked.lists())
 			}
 		}
 		if bad != nil {
@@ -156,7 +156,7 @@ func (s *State) ShareRegistries(same func(*planner.Registry) *planner.Registry) 
 		s.Spaces.EachRegistry(func(r **planner.Registry) { held = append(held, r) })
 	}
 	for _, r := range held {
-		if *r != s.install.Registry && *r != s.install.Composed() {
+		if *r != s.install.Registry && *r != s.install.Composed() && *r != s.install.Offered() {
 			*r = same(*r)
 		}
 	}
@@ -181,8 +181,12 @@ func (s *State) toolProfileSelected(b *ToolProfileSelected) *refusal {
 
 // toolOverridesSet changes the lists of the session or of the active run.
 func (s *State) toolOverridesSet(b *ToolOverridesSet) *refusal {
-	given := &Overrides{Disable: listOf(b.Disable), Enable: listOf(b.Enable), Force: listOf(b.Force)}
-	if bad := listsFault(s.registry, "", given.lists()); bad != nil {
+	given, registry := &Overrides{Disable: listOf(b.Disable), Enable: listOf(b.Enable), Force: listOf(b.Force)}, s.registry
+	if b.Scope == ScopeRun && s.Run != nil {
+		st := s.stack()
+		registry = s.registryFor(&st, s.Run)
+	}
+	if bad := listsFault(registry, "", given.lists()); bad != nil {
 		return bad
 	}
 	switch {
@@ -335,23 +339,36 @@ func isSessionTool(id string) bool { return strings.HasPrefix(id, spaces.OwnLaye
 //go:embed sessiontools.json
 var sessionToolsJSON []byte
 
-// sessionLayer is decoded once, when the program starts.
-var sessionLayer = readSessionTools()
+// The layers of the session's own tools, decoded once, when the program starts: that of
+// sessions with a grant, and that of runs with a context.
+var sessionLayer, resultLayer = readSessionTools()
 
-func readSessionTools() planner.Layer {
+func readSessionTools() (ofSession, ofResults planner.Layer) {
 	raw, err := codec.FromJSON(sessionToolsJSON)
-	var specs []planner.ToolSpec
+	var specs, results []planner.ToolSpec
 	if err == nil {
 		err = codec.Unmarshal(raw, &specs)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("session: sessiontools.json: %v", err))
 	}
+	specs = slices.DeleteFunc(specs, func(t planner.ToolSpec) bool {
+		isResult := strings.HasPrefix(t.ToolID, resultToolsLayer+".")
+		if isResult {
+			results = append(results, t)
+		}
+		return isResult
+	})
+	return layerOf(spaces.OwnLayer, specs), layerOf(resultToolsLayer, results)
+}
+
+// layerOf compiles tools of sessiontools.json.
+func layerOf(name string, specs []planner.ToolSpec) planner.Layer {
 	tools, bad := planner.SessionTools(specs)
 	if bad != nil {
 		panic("session: sessiontools.json: " + bad.Error())
 	}
-	return planner.Layer{Name: spaces.OwnLayer, Tools: tools}
+	return planner.Layer{Name: name, Tools: tools}
 }
 
 // factsSet sets and removes facts, all of them or none.

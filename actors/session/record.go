@@ -144,7 +144,7 @@ func (s *State) registriesInvariant() error {
 		pin *spaces.RegistryPin
 		has *planner.Registry
 	}{{s.Registry, s.baseRegistry()}}
-	if s.turnSpace() == nil { // else its toolset names the composed registry
+	if s.turnSpace() == nil && (s.Turn == nil || !s.Turn.Results) { // else its toolset names the composed registry
 		bases = append(bases, bases[0])
 		bases[1].pin, bases[1].has = nil, s.turnRegistry
 		if s.Turn != nil {
@@ -358,7 +358,8 @@ func (r *Run) invariant(s *State, queued bool) error {
 		return fmt.Errorf("it is one of %d, and of event %d", s.Runs, r.Seq)
 	}
 	if r.Asked != nil && r.Operators {
-		if bad := listsFault(s.registry, "", r.Asked.lists()); bad != nil {
+		st := s.stack()
+		if bad := listsFault(s.registryFor(&st, r), "", r.Asked.lists()); bad != nil {
 			return fmt.Errorf("as requested: %s", bad.detail)
 		}
 	}
@@ -510,6 +511,7 @@ type Turn struct {
 	Attempt         uint8  `msgpack:"attempt,omitempty"` // failed attempts before this one
 	Shrunk          uint8  `msgpack:"shrunk,omitempty"`  // steps by which the window was made smaller because the model refused it
 	Open            bool   `msgpack:"open"`              // its generation is not settled
+	Results         bool   `msgpack:"results,omitempty"` // its registry has the tool that reads results
 }
 
 // wasOpened reports whether the latest turn's generation was opened: not while its step hook

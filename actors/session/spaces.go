@@ -393,8 +393,18 @@ func (s spaceSource) Named(pin *spaces.RegistryPin) (*planner.Registry, error) {
 // restoreSpaces loads the manifests of a restored state's pins, and composes the
 // registries.
 func (s *State) restoreSpaces(from Source) (err error) {
-	if x := s.spaces(); x.State != nil {
-		s.registry, s.turnRegistry, err = x.Restore(s.registry, s.turnRegistry, spaceSource{from, s})
+	x := s.spaces()
+	if x.State != nil {
+		if s.registry, err = x.Restore(s.registry, spaceSource{from, s}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.Turn == nil:
+	case s.turnSpace() == nil && s.Turn.Toolset.Registry == s.install.Offered().Hash():
+		s.turnRegistry = s.install.Offered() // the common case: nothing is composed
+	default:
+		s.turnRegistry, err = x.RestoreTurn(s.turnRegistry, s.Turn.Results)
 	}
 	return err
 }
@@ -434,14 +444,21 @@ func (s *State) turnStack() spaces.Stack {
 	return x.TurnStack(s.turnRegistry)
 }
 
-// runStack returns the stack of the active run's next turn.
+// runStack returns the stack of the active run's next turn. Without an active run it is
+// that of a run whose request brings no config, under the applied workspace.
 func (s *State) runStack() spaces.Stack {
-	st := s.stack()
-	if s.Run == nil || !s.Run.Config.isOwn() {
-		return st
+	st, context := s.stack(), s.heldContext()
+	if s.Run != nil {
+		context = s.Run.Config.Context
+		if s.Run.Config.isOwn() {
+			x := s.spaces()
+			st = x.RunStack(&st, s.Run.Workspace)
+		}
 	}
-	x := s.spaces()
-	return x.RunStack(&st, s.Run.Workspace)
+	if context != nil {
+		return s.withResults(&st)
+	}
+	return st
 }
 
 // isOwn reports whether a config names a workspace.
@@ -455,13 +472,16 @@ func (c *RunConfig) choice() spaces.Choice {
 // stackOf returns the stack of a run with a config, given the applied stack st. own
 // is the workspace that the config names.
 func (s *State) stackOf(st *spaces.Stack, c *RunConfig, own *spaces.Pin) (spaces.Stack, *refusal) {
-	if c == nil || !c.isOwn() {
-		return *st, nil
+	out := *st
+	if c != nil && c.isOwn() {
+		x := s.spaces()
+		out = x.Under(st, own)
+		if bad := out.Compose(); bad != nil {
+			return out, refuse(RejectWorkspaceInvalid, "config.workspace: "+bad.Error())
+		}
 	}
-	x := s.spaces()
-	out := x.Under(st, own)
-	if bad := out.Compose(); bad != nil {
-		return out, refuse(RejectWorkspaceInvalid, "config.workspace: "+bad.Error())
+	if c != nil && c.Context != nil {
+		out = s.withResults(&out)
 	}
 	return out, nil
 }

@@ -51,7 +51,7 @@ func (s *State) startTurn() {
 	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions(st.Registry)
 	s.toolsMoved = false // later changes, while a generation is held, count for the next turn
 	run.Turns++
-	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
+	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Results: st.HasResults(), Run: run.Number}
 	s.turnRegistry = st.Registry
 	if s.Window != nil {
 		s.Window.Compaction = nil

@@ -244,7 +244,7 @@ func (x *Spaces) Recompose(st *Stack) {
 
 // adopt stores a composed stack in the state.
 func (x *State) adopt(st *Stack) {
-	x.content.base, x.content.own = st.base, nil
+	x.content.base, x.content.own, x.content.results = st.base, nil, nil
 	x.Applied = nil
 	for i := range st.Spaces {
 		x.content.add(st.Spaces[i].Hash, st.Spaces[i].Manifest)

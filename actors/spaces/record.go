@@ -19,6 +19,7 @@ type Record struct {
 	Registry *planner.Registry
 	Floor    *planner.Floor
 	Own      *planner.Layer // the session's own tools, which every session with a grant has
+	Results  *planner.Layer // the tool that reads results, which every run with a context has
 	AllBound bool           // catalogs may name only tools that the registry binds
 
 	// Checks of the fold that parts of manifests must pass: they return what is wrong, or
@@ -171,9 +172,9 @@ type Source interface {
 }
 
 // Restore loads the manifests and registries that the pins of a restored state name, and
-// composes the stacks on the session's registry. turn is the registry of the latest
-// turn. It returns the composed registries.
-func (x *Spaces) Restore(base, turn *planner.Registry, from Source) (composed, ofTurn *planner.Registry, err error) {
+// composes the stack on the session's registry. It returns the composed registry.
+func (x *Spaces) Restore(base *planner.Registry, from Source) (*planner.Registry, error) {
+	var err error
 	x.content = &content{base: base}
 	load := func(seq uint64, hash codec.Hash) {
 		if err != nil || x.Manifest(hash) != nil {
@@ -201,20 +202,26 @@ func (x *Spaces) Restore(base, turn *planner.Registry, from Source) (composed, o
 		}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	st := Stack{base: base, Spaces: x.adopted(x.Applied), own: x.ownLayer()}
 	if bad := st.Compose(); bad != nil {
-		return nil, nil, fmt.Errorf("what is applied does not compose: %w", bad)
+		return nil, fmt.Errorf("what is applied does not compose: %w", bad)
 	}
-	if x.Turn == nil {
-		return st.Registry, turn, nil
+	return st.Registry, nil
+}
+
+// RestoreTurn returns the composed registry of the latest turn, given the session's at
+// that time. results reports whether the turn had the tool that reads results.
+func (x *Spaces) RestoreTurn(base *planner.Registry, results bool) (*planner.Registry, error) {
+	st := x.TurnStack(base)
+	if results {
+		st.results = x.Record.Results
 	}
-	latest := x.TurnStack(turn)
-	if bad := latest.Compose(); bad != nil {
-		return nil, nil, fmt.Errorf("the latest turn does not compose: %w", bad)
+	if bad := st.Compose(); bad != nil {
+		return nil, fmt.Errorf("the latest turn does not compose: %w", bad)
 	}
-	return st.Registry, latest.Registry, nil
+	return st.Registry, nil
 }
 
 var errOtherManifest = errors.New("it is another one")

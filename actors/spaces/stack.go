@@ -15,6 +15,8 @@ type Stack struct {
 
 	base *planner.Registry
 	own  *planner.Layer // the session's own tools are on top; nil: it has none
+
+	results *planner.Layer // above them, the tool that reads results; nil: it has none
 }
 
 // Adopted is a pin with its manifest.
@@ -71,6 +73,9 @@ func (st *Stack) layers() (layers []planner.Layer) {
 	if st.own != nil {
 		layers = append(layers, *st.own)
 	}
+	if st.results != nil {
+		layers = append(layers, *st.results)
+	}
 	return layers
 }
 
@@ -86,6 +91,9 @@ func (a *Adopted) layer(base *planner.Registry) planner.Layer {
 
 // HasOwnTools reports whether the stack has the session's own tools.
 func (st *Stack) HasOwnTools() bool { return st.own != nil }
+
+// HasResults reports whether the stack has the tool that reads results.
+func (st *Stack) HasResults() bool { return st.results != nil }
 
 // Workspace returns the stack's workspace, nil if it has none.
 func (st *Stack) Workspace() *Adopted {
@@ -227,6 +235,37 @@ func (x *Spaces) RunStack(st *Stack, own *Pin) Stack {
 	return out
 }
 
+// WithResults returns a composed stack with the tool that reads results on top. registry
+// is that of the result, if the caller has it; nil: it is composed, or cached. If the
+// tool does not fit, because another has its name or there is no room, the result is the
+// stack itself.
+func (x *Spaces) WithResults(st *Stack, registry *planner.Registry) Stack {
+	out := *st
+	out.results = x.Record.Results
+	if held := x.heldResults(st.Registry.Hash()); registry == nil && held != nil {
+		registry = held
+	}
+	if out.Registry = registry; registry != nil {
+		return out
+	}
+	if st.Registry.HasNameOf(out.results.Tools) || out.Compose() != nil {
+		return *st
+	}
+	if x.State != nil {
+		x.content.results = &resultsRegistry{st.Registry.Hash(), out.Registry}
+	}
+	return out
+}
+
+// heldResults returns the cached registry with the tool that reads results on top of
+// another one, nil if that is not cached.
+func (x *Spaces) heldResults(of codec.Hash) *planner.Registry {
+	if x.State == nil || x.content.results == nil || x.content.results.of != of {
+		return nil
+	}
+	return x.content.results.registry
+}
+
 // TurnStack returns the stack of the latest turn, whose offers are from registry.
 func (x *Spaces) TurnStack(registry *planner.Registry) Stack {
 	st := Stack{base: registry, Registry: registry} // the base is not needed any more
@@ -255,5 +294,8 @@ func (x *State) EachRegistry(fn func(**planner.Registry)) {
 	}
 	for i := range x.content.own {
 		fn(&x.content.own[i].registry)
+	}
+	if x.content.results != nil {
+		fn(&x.content.results.registry)
 	}
 }

@@ -127,6 +127,7 @@ type content struct {
 	manifests []heldManifest
 	named     []*planner.Registry // those that pins name
 	own       []ownRegistry       // of runs under a workspace of their own, a cache
+	results   *resultsRegistry    // of runs with a context, a cache; nil: empty
 }
 
 // heldManifest is a parsed manifest with its hash.
@@ -138,6 +139,12 @@ type heldManifest struct {
 // ownRegistry is the registry of runs under another workspace than the applied one.
 type ownRegistry struct {
 	hash     codec.Hash // of the workspace; zero: none
+	registry *planner.Registry
+}
+
+// resultsRegistry is a registry with the tool that reads results on top of another.
+type resultsRegistry struct {
+	of       codec.Hash // of the other one
 	registry *planner.Registry
 }
 

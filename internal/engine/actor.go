@@ -108,7 +108,7 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	if h.opts.Traces != nil {
 		h.trace(s, o, notices, progress)
 	}
-	if now := s.state.NextRegistry(); now != before || misses(o.arrival.Event) {
+	if now := s.state.NextRegistry(); now != before && now.Hash() != before.Hash() || misses(o.arrival.Event) {
 		o.registry = now
 	}
 	h.meters.count(counts, s, o.arrival.Event, notices, progress)

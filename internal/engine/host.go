@@ -107,7 +107,7 @@ func NewOn(w World, instance string, now func() time.Time, log *slog.Logger, opt
 		world: watched{w}, log: log, opts: opts, instance: instance, meters: opts.Meters, evolve: (*session.State).Evolve, now: now, recheck: recheckEvery, roundFor: roundFor, retriedEvery: retriedEvery, ready: make(chan struct{}),
 		assignment: newAssignment(opts.Lanes), membership: newMembership(instance, opts.Lanes), orphanedEvery: orphanedEvery, scrubbing: make(chan struct{}, 1), alone: make(chan struct{}, 1),
 		installs: journal.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
-			return putDescriptors(ctx, w, install.Composed())
+			return putDescriptors(ctx, w, install.Offered())
 		}),
 	}
 	h.lives = h.isAlive

@@ -193,7 +193,7 @@ func (h *Host) answer(ctx context.Context) (newest [3]journal.Newest, err error)
 	if err != nil {
 		return newest, err
 	}
-	return newest, putDescriptors(ctx, h.world, install.Composed())
+	return newest, putDescriptors(ctx, h.world, install.Offered())
 }
 
 // outputKind is a stream of outputs, in the order of journal.NewestOutputs.

@@ -107,7 +107,7 @@ func (c checkCommand) ofRecord(ctx context.Context, b *bus.Bus, given *session.I
 	case !found || newest.hash != given.Hash:
 		what.where, what.stored = c.File+", which new sessions don't pin", false
 	}
-	what.registry, what.config, what.policy = given.Composed(), given.Record.Config, given.Record.Policy.Coverage
+	what.registry, what.config, what.policy = given.Offered(), given.Record.Config, given.Record.Policy.Coverage
 	what.spaces, err = spaceNeedsOf(ctx, b, given, session.New(given, ""))
 	return what, err
 }

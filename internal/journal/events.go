@@ -34,6 +34,17 @@ func (j *Journal) ReadNext(ctx context.Context, sid string, from, to, n uint64) 
 	})
 }
 
+// NextOf is ReadNext for the events of a session through one door, without an end.
+func (j *Journal) NextOf(ctx context.Context, door session.Door, sid string, from, n uint64) iter.Seq2[session.Event, error] {
+	return j.events(sid, func(string) iter.Seq2[stored, error] {
+		filter, err := j.names.Stored(door, sid)
+		if err != nil {
+			return func(yield func(stored, error) bool) { yield(stored{}, err) }
+		}
+		return j.readNext(ctx, j.names.LogStream(), filter, from, 0, int(min(n, math.MaxInt)))
+	})
+}
+
 // events yields the messages of read, for the filter of a session, as events.
 func (j *Journal) events(sid string, read func(filter string) iter.Seq2[stored, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {

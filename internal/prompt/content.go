@@ -67,43 +67,48 @@ func leavesOf(c *session.Content, leaves []*session.Content) []*session.Content 
 // shows the beginning and the end: the session refuses such an input if it states
 // its size, and one that does not may be in a log.
 func (r *Reader) whole(ctx context.Context, seq uint64, c *session.Content, withMedia bool) (string, *executor.Part, error) {
+	text, file, _, err := r.upTo(ctx, seq, c, withMedia, ContentBytesMax)
+	return text, file, err
+}
+
+// upTo is whole with another limit for the text of a blob. cut reports whether the text
+// exceeds it.
+func (r *Reader) upTo(ctx context.Context, seq uint64, c *session.Content, withMedia bool, textMax int) (text string, file *executor.Part, cut bool, err error) {
 	isText := session.IsShownAsText(c.MediaType)
 	switch {
 	case c.Blob == nil:
-		return c.Text, nil, nil
+		return c.Text, nil, false, nil
 	case !isText && (!withMedia || !mayBeMedia(c)):
-		return fileLine(c, c.MediaType), nil, nil
+		return fileLine(c, c.MediaType), nil, false, nil
 	}
 	data, err := r.blob(ctx, seq, *c.Blob)
 	var fault *executor.Error
 	switch {
 	case errors.As(err, &fault) && fault.Code == codeRequestTooLarge && isText:
-		return fmt.Sprintf("[%s of text, too many to be shown: more than %d MiB]", c.Blob, BlobBytesMax>>20), nil, nil
+		return fmt.Sprintf("[%s of text, too many to be shown: more than %d MiB]", c.Blob, BlobBytesMax>>20), nil, false, nil
 	case fault != nil && fault.Code == codeRequestTooLarge:
-		return fileLine(c, c.MediaType), nil, nil
+		return fileLine(c, c.MediaType), nil, false, nil
 	case err != nil:
-		return "", nil, err
+		return "", nil, false, err
 	}
 	kind := media.Type(data)
 	isFile := kind != "" && (!isText || !media.IsText(data)) || strings.HasPrefix(c.MediaType, "image/")
-	var file *executor.Part
 	if isFile && len(data) > 0 && len(data) <= fileBytesMax {
 		file = &executor.Part{Name: Clip(c.Name, session.NameBytesMax), MediaType: cmp.Or(kind, c.MediaType), Data: data}
 	}
 	switch {
 	case !isText:
-		return fileLine(c, c.MediaType), file, nil
+		return fileLine(c, c.MediaType), file, false, nil
 	case isFile:
-		return fileLine(c, kind+", labelled as text"), file, nil
+		return fileLine(c, kind+", labelled as text"), file, false, nil
 	}
-	text := Valid(string(data))
-	if len(text) > ContentBytesMax {
-		text = middleCut(text, previewHeadBytes, previewTailBytes, c.Blob)
+	if text = Valid(string(data)); len(text) > textMax {
+		text, cut = middleCut(text, previewHeadBytes, previewTailBytes, c.Blob), true
 	}
 	if c.Name != "" {
 		text = space.ShownDocument(Clip(c.Name, session.NameBytesMax), text)
 	}
-	return text, nil, nil
+	return text, nil, cut, nil
 }
 
 // fileLine names a blob that is not shown as text.
@@ -115,15 +120,15 @@ func fileLine(c *session.Content, kind string) string {
 	return fmt.Sprintf("[%s%s, %d bytes, %s]", name, Clip(kind, session.NameBytesMax), c.Size, c.Blob)
 }
 
-// preview is whole, but of a text that became a blob for its size it shows the
-// beginning and the end: the whole would be shown, and paid for, in every later
-// turn.
-func (r *Reader) preview(ctx context.Context, seq uint64, c *session.Content, withMedia bool) (string, *executor.Part, error) {
-	text, file, err := r.whole(ctx, seq, c, withMedia)
-	if err != nil || c.Blob == nil || len(text) <= session.TextBytesMax {
+// preview returns a show that is whole, but of a text that became a blob for its size
+// it shows the beginning and the end, and sets cut: the whole would be shown, and paid
+// for, in every later turn.
+func (r *Reader) preview(cut *bool) show {
+	return func(ctx context.Context, seq uint64, c *session.Content, withMedia bool) (string, *executor.Part, error) {
+		text, file, isCut, err := r.upTo(ctx, seq, c, withMedia, session.TextBytesMax)
+		*cut = *cut || isCut
 		return text, file, err
 	}
-	return middleCut(text, previewHeadBytes, previewTailBytes, c.Blob), nil, nil
 }
 
 // middleCut returns the beginning and the end of a valid text, with a line between

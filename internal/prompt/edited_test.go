@@ -24,7 +24,7 @@ func TestResultBeginsWithEditedArguments(t *testing.T) {
 		{"edited, and never run", session.Item{Role: session.RoleTool, Seq: 5, Edit: 4, Code: "cancelled"}, edit, "A person changed the arguments of this call to {\"command\":\"ls\"}\nerror: cancelled"},
 		{"an edit that is none", session.Item{Role: session.RoleTool, Seq: 5, Edit: 4}, settled, ""},
 	} {
-		m, err := editedMessage(c.item, settled, asked, c.edit)
+		m, err := editedMessage(c.item, settled, asked, c.edit, false)
 		if (err != nil) != (c.want == "") || m.Text != c.want {
 			t.Errorf("%s: got %q, %v, want %q", c.name, m.Text, err, c.want)
 		}

@@ -38,6 +38,7 @@ type entry struct {
 type result struct {
 	call   string // the effect's name, r1t2c0; empty: the one call that waited for a sync
 	text   string // with its blobs and parts filled in
+	cut    bool   // the middle of text is left out
 	images []executor.Part
 	status session.CallStatus
 	fault  *session.Fault
@@ -104,6 +105,7 @@ func (s *entry) shortened() *entry {
 	short.results = slices.Clone(s.results)
 	for i := range short.results {
 		r := &short.results[i]
+		r.cut = r.cut || len(r.text) > earlyHeadBytes+earlyTailBytes
 		r.text = middleCut(r.text, earlyHeadBytes, earlyTailBytes, nil)
 	}
 	return &short
@@ -200,15 +202,16 @@ func (r *Reader) results(ctx context.Context, seq uint64, left int64, settled ..
 	}
 	for i := range settled {
 		b := &settled[i]
-		text, images, err := r.content(ctx, seq, b.Output, most, r.preview)
+		cut := false
+		text, images, err := r.content(ctx, seq, b.Output, most, r.preview(&cut))
 		if err != nil {
 			return nil, err
 		}
 		if total+len(text) > requestBytesMax {
-			text = middleCut(text, earlyHeadBytes, earlyTailBytes, nil)
+			text, cut = middleCut(text, earlyHeadBytes, earlyTailBytes, nil), true
 		}
 		total += len(text)
-		s.results[i] = result{call: batchOf(b.Effect), text: text, images: images, status: session.CallStatus(b.Status), fault: b.Error}
+		s.results[i] = result{call: batchOf(b.Effect), text: text, cut: cut, images: images, status: session.CallStatus(b.Status), fault: b.Error}
 	}
 	s.measure(stated, left)
 	return s, nil

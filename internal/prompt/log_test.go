@@ -4,6 +4,8 @@ package prompt
 
 import (
 	"context"
+	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -63,6 +65,40 @@ func (l *fakeLog) Remade(context.Context, string, codec.Ref) ([]byte, error) {
 }
 
 func (l *fakeLog) Incarnation() uint64 { return l.epoch }
+
+func (l *fakeLog) NextOf(_ context.Context, door session.Door, sid string, from, n uint64) iter.Seq2[session.Event, error] {
+	return l.find(int(n), func(e session.Event) bool { return e.Door == door && e.Session == sid && e.Seq >= from })
+}
+
+func (l *fakeLog) ReadSession(_ context.Context, sid string, from, _ uint64, _ bool) iter.Seq2[session.Event, error] {
+	return l.find(len(l.events), func(e session.Event) bool { return e.Session == sid && e.Seq >= from })
+}
+
+func (l *fakeLog) LastSeq(context.Context) (uint64, error) { return uint64(len(l.events)), nil }
+
+// find yields at most n events that match, and counts each as one request.
+func (l *fakeLog) find(n int, matches func(session.Event) bool) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		l.mu.Lock()
+		events := slices.Clone(l.events)
+		l.mu.Unlock()
+		for _, e := range events {
+			if n == 0 {
+				return
+			}
+			if !matches(e) {
+				continue
+			}
+			n--
+			l.mu.Lock()
+			l.requests = append(l.requests, 1)
+			l.mu.Unlock()
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
 
 // add appends an event and returns its sequence.
 func (l *fakeLog) add(door session.Door, sid string, payload []byte) uint64 {

@@ -34,8 +34,12 @@ func cutText(it session.Item, text string, images []executor.Part) (string, []ex
 	return middleCut(text, int(it.Bytes)*3/4, int(it.Bytes)/4, nil), nil
 }
 
-// clearedText stands in the place of the result of a tool.
-func clearedText(tool string, bytes int) string {
+// clearedText stands in the place of the result of a tool. again reports whether the
+// model can read it again.
+func clearedText(call, tool string, bytes int, again bool) string {
+	if again {
+		return fmt.Sprintf("[The result of %s, %d bytes of %s, is cleared; read_result reads it again.]", call, bytes, tool)
+	}
 	return fmt.Sprintf("[This result of %s, %d bytes, is not shown any more. Call the tool again if you need it.]", tool, bytes)
 }
 
@@ -78,8 +82,8 @@ func callID(batch string, call int) string { return batch + "c" + strconv.Itoa(c
 // editedMessage is toolMessage for a call whose arguments a person may have
 // changed. The model's own call stays unchanged, so the result begins with the
 // arguments that were run.
-func editedMessage(it session.Item, s, asked, edit *entry) (executor.Message, error) {
-	m, err := toolMessage(it, s, asked)
+func editedMessage(it session.Item, s, asked, edit *entry, again bool) (executor.Message, error) {
+	m, err := toolMessage(it, s, asked, again)
 	if it.Edit == 0 || err != nil {
 		return m, err
 	}
@@ -93,8 +97,9 @@ func editedMessage(it session.Item, s, asked, edit *entry) (executor.Message, er
 	return m, nil
 }
 
-// toolMessage returns the result of the call at it.Call of the latest turn.
-func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
+// toolMessage returns the result of the call at it.Call of the latest turn. again reports
+// whether the model has the tool that reads results.
+func toolMessage(it session.Item, s, asked *entry, again bool) (executor.Message, error) {
 	if asked == nil || it.Call < 0 || int(it.Call) >= len(asked.calls) {
 		return executor.Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
 	}
@@ -116,10 +121,13 @@ func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
 	}
 	m.Text, m.Error = shownResult(r)
 	if it.Shown == session.ShownCleared {
-		m.Text = clearedText(asked.calls[it.Call].ToolName, len(m.Text))
+		m.Text = clearedText(m.CallID, asked.calls[it.Call].ToolName, len(m.Text), again)
 		return m, nil
 	}
 	text, images := cutText(it, m.Text, r.images)
+	if again && (r.cut || len(text) < len(m.Text)) {
+		text += "\n[read_result reads all of the result of " + m.CallID + ".]"
+	}
 	m.Text, m.Parts = text, shown(text, images)
 	return m, nil
 }

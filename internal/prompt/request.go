@@ -110,7 +110,9 @@ func (r *Reader) fill(ctx context.Context, g *session.Generation, request *execu
 	if err != nil {
 		return err
 	}
-	if request.Messages, err = r.messages(ctx, g.Session, items); err != nil {
+	ref := session.ReadResultRef()
+	again := slices.Contains(g.Tools, ref) || slices.Contains(g.Defined, ref)
+	if request.Messages, err = r.messages(ctx, g.Session, items, again); err != nil {
 		return err
 	}
 	if err := r.prompt(ctx, g, items, request); err != nil {
@@ -232,8 +234,9 @@ func (r *Reader) window(ctx context.Context, g *session.Generation, at int, requ
 	return nil
 }
 
-// messages returns the conversation that items refer to.
-func (r *Reader) messages(ctx context.Context, sid string, items []session.Item) ([]executor.Message, error) {
+// messages returns the conversation that items refer to. again reports whether the model
+// has the tool that reads results: then it is told of what it can read again.
+func (r *Reader) messages(ctx context.Context, sid string, items []session.Item, again bool) ([]executor.Message, error) {
 	entries, err := r.read(ctx, sid, items)
 	if err != nil {
 		return nil, err
@@ -251,7 +254,7 @@ func (r *Reader) messages(ctx context.Context, sid string, items []session.Item)
 			asked = s
 			m, err = assistantMessage(it, s)
 		case session.RoleTool:
-			m, err = editedMessage(it, s, asked, entries[it.Edit])
+			m, err = editedMessage(it, s, asked, entries[it.Edit], again)
 		}
 		if err != nil {
 			return nil, err

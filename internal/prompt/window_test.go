@@ -3,6 +3,7 @@ package prompt
 // What a model is shown of a transcript whose beginning left the window.
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +13,54 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
+
+// With the tool that reads results, the lines name it and the calls.
+func TestWindowNamesTheToolThatReads(t *testing.T) {
+	t.Parallel()
+	l := newLog()
+	calls := l.say(t, session.DoorLLM, "s1", session.TypeToolCallsObserved, session.ToolCallsObserved{
+		Effect: "r1t1a2", Calls: []session.ObservedCall{{ToolName: "look"}, {ToolName: "find"}, {ToolName: "dump"}, {ToolName: "short"}},
+	})
+	settled := func(effect string, output *session.Content) uint64 {
+		return l.say(t, session.DoorTool, "s1", session.TypeToolCallSettled, session.ToolCallSettled{Effect: effect, Status: "succeeded", Output: output})
+	}
+	g := generation("r1t2",
+		session.Item{Role: session.RoleAssistant, Seq: calls},
+		session.Item{Role: session.RoleTool, Seq: settled("r1t1c0", text("all of it")), Shown: session.ShownCleared},
+		session.Item{Role: session.RoleTool, Call: 1, Seq: settled("r1t1c1", text(strings.Repeat("a", 2_000))), Shown: session.ShownCut, Bytes: 400},
+		session.Item{Role: session.RoleTool, Call: 2, Seq: settled("r1t1c2", blob(l, strings.Repeat("b", 300<<10)))},
+		session.Item{Role: session.RoleTool, Call: 3, Seq: settled("r1t1c3", text("c"))},
+	)
+	ref := session.ReadResultRef()
+	cleared := "[The result of r1t1c0, 9 bytes of look, is cleared; read_result reads it again.]"
+	for name, has := range map[string]func(*session.Generation){
+		"offered": func(g *session.Generation) { g.Tools = []codec.Hash{ref} },
+		"masked":  func(g *session.Generation) { g.Defined = []codec.Hash{ref} },
+		"":        func(*session.Generation) {},
+	} {
+		g := g
+		has(&g)
+		r := New(l)
+		r.tools.Put(ref, executor.Tool{Name: "read_result"}, 1)
+		request, fault, err := r.Request(t.Context(), &g)
+		if err != nil || fault != nil {
+			t.Fatal(name, fault, err)
+		}
+		m := request.Messages
+		if (m[1].Text == cleared) != (name != "") {
+			t.Errorf("%q: the cleared result is %q", name, m[1].Text)
+		}
+		for i, want := range []bool{false, true, true, false} {
+			call := fmt.Sprintf("r1t1c%d", i)
+			if got := strings.HasSuffix(m[1+i].Text, "\n[read_result reads all of the result of "+call+".]"); got != (want && name != "") {
+				t.Errorf("%q: %s ends with %q", name, call, m[1+i].Text[max(0, len(m[1+i].Text)-80):])
+			}
+		}
+	}
+}
 
 // The model is told how many messages left. A line stands in the place of a cleared
 // result, and the beginning and the end in the place of a text that alone is too large.

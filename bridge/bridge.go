@@ -116,6 +116,7 @@ type Bridge struct {
 	bus     *bus.Bus
 	conf    *streams.Conf
 	wire    *worker.NATS
+	results *prompt.Results
 	worker  *worker.Worker
 	clock   *natsio.Clock // the server's
 
@@ -170,6 +171,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 		return nil, err
 	}
 	b.instance, b.wire = worker.NewULID(time.Now()), worker.NewNATS(nc)
+	b.results = prompt.NewResults(b.wire)
 	b.by = prompt.Clip(o.Name+"/"+b.instance, session.ByBytesMax)
 	b.clock = nc.NewClock(natsio.NewLocalClock())
 	b.worker = worker.New(b.wire, b.instance, b.by, b.clock.Now, o.Logger.With("instance", b.instance))

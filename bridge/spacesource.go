@@ -147,8 +147,14 @@ func (b *Bridge) BlobOf(ctx context.Context, sid, name string) ([]byte, error) {
 	return nil, err
 }
 
+// ResultOf returns the text of the result of a call of session sid, such as r1t2c0, as
+// a model is shown it, but uncut. An [*executor.Error] says why there is none.
+func (b *Bridge) ResultOf(ctx context.Context, sid, call string) (string, error) {
+	return b.results.Of(ctx, sid, call)
+}
+
 // SessionTools makes e execute the sessions' own tools, target refold, which show
-// a workspace's context files. It must be called before Run, once. It creates or
+// a workspace's context files, and results again. It must be called before Run, once. It creates or
 // updates the target's consumer at once. If this user lacks the permission, the
 // error is a *natsio.PermissionError, and the bridge may still run with its other
 // targets.

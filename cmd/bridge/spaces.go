@@ -66,7 +66,7 @@ func serveSessionTools(ctx context.Context, b *bridge.Bridge, f *flags, log *slo
 		return nil
 	}
 	tools := sessiontools.New(b.BlobOf)
-	tools.Packs = b
+	tools.Packs, tools.Results = b, b
 	err := b.SessionTools(ctx, tools, f.options("tool/"+sessiontools.Target)...)
 	var denied *natsio.PermissionError
 	if errors.As(err, &denied) {

@@ -34,7 +34,7 @@ func (d devCommand) openWorkspace(ctx context.Context, s streams) (*devSpace, er
 // tools that every session has.
 func (w *devSpace) serve(ctx context.Context, b *bridge.Bridge) error {
 	tools := sessiontools.New(b.BlobOf)
-	tools.Packs = b
+	tools.Packs, tools.Results = b, b
 	err := b.SessionTools(ctx, tools)
 	if w != nil {
 		err = errors.Join(err, b.Space(w.name, bridge.Folder{Dir: w.dir}))

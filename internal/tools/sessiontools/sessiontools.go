@@ -2,7 +2,8 @@
 // has: refold.space.list, read and search for the context files of its
 // workspace, refold.skill.load and read for skills, and refold.extensions.list
 // and status for packs. They read by the hashes in the effect, so a run reads
-// what was applied when its turn began, even if the source has changed.
+// what was applied when its turn began, even if the source has changed. And it
+// carries out refold.result.read, which every run with a context has.
 package sessiontools
 
 import (
@@ -41,6 +42,8 @@ type Tools struct {
 	// Packs finds packs that a session may adopt. If it is nil, every pack that
 	// a grant names counts as available.
 	Packs Packs
+	// Results finds results of earlier calls. If it is nil, none can be read.
+	Results Results
 
 	blobs Blobs
 
@@ -69,6 +72,9 @@ type arguments struct {
 	Skill      string `json:"skill"`
 	Arguments  string `json:"arguments"`
 
+	Call        string `json:"call"`
+	LinesAround int    `json:"lines_around"`
+
 	IncludeUnavailable bool `json:"includeUnavailable"`
 }
 
@@ -86,6 +92,8 @@ func (t *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resul
 		return t.extensions(ctx, call, a.IncludeUnavailable)
 	case "extensions.status":
 		return status(call)
+	case "result.read":
+		return t.readResult(ctx, call.Session, a)
 	}
 	files, err := t.files(ctx, call, a.Space)
 	if err != nil {

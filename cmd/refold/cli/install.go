@@ -19,6 +19,7 @@ type installCommand struct {
 	File    string `arg:"" optional:"" help:"Record to publish, JSON or msgpack; - reads standard input."`
 	Builtin bool   `help:"Publish the built-in record."`
 	DryRun  bool   `help:"Only check the record. Needs no server."`
+	AsIs    bool   `help:"Publish the record as it is. Otherwise a default config without a context gets one, with the tokens that its model accepts, if these are known and the log does not have the record."`
 	Show    bool   `help:"Print the record that new sessions pin as JSON; it can be edited, and published again."`
 	Seq     uint64 `placeholder:"N" help:"With --show: the record at this sequence of the log."`
 	Hash    string `placeholder:"HASH" help:"With --show: the record with this hash or prefix of a hash."`
@@ -50,15 +51,22 @@ func (c installCommand) Run(ctx context.Context, s streams, conn connection) err
 	}
 	var record []byte
 	var install *session.Install
+	var fitted *fitted
 	if c.File != "" || c.Builtin {
 		if record, err = c.read(s.in); err == nil {
 			install, record, err = assemble(s, c.source(), record, bundles)
+		}
+		if err == nil && !c.AsIs {
+			fitted, err = fit(record)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if c.DryRun {
+		if fitted != nil {
+			install = fitted.tell(s.err)
+		}
 		fmt.Fprintf(s.out, "valid: %s, rules %d; nothing is published\n", content(install), install.Rules)
 		return nil
 	}
@@ -75,6 +83,12 @@ func (c installCommand) Run(ctx context.Context, s streams, conn connection) err
 	case install == nil:
 		if install, record, err = renewed(ctx, s, b, bundles); err != nil {
 			return err
+		}
+	case fitted != nil:
+		if known, err := wasPublished(ctx, b, install.Hash); err != nil {
+			return err
+		} else if !known {
+			install, record = fitted.tell(s.err), fitted.record
 		}
 	}
 	return publish(ctx, s.out, b, install, record, bundles)

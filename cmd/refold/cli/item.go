@@ -24,6 +24,7 @@ const (
 	kindFailed   = "failed"   // an attempt at a turn failed
 	kindRejected = "rejected" // an event had no effect
 	kindPaused   = "paused"   // the budget is used up
+	kindWindow   = "window"   // something left what the model is shown; it stays in the transcript
 	kindEnd      = "end"      // a run ended
 )
 
@@ -87,11 +88,11 @@ func noticed(sid, typ string, body any) []item {
 		breach := breach(sid, d)
 		return []item{{Kind: kindPaused, Detail: breach, line: fmt.Sprintf("run %d is paused: %s", d.Run, breach)}}
 	case session.ContextCleared:
-		return []item{lined("run %d: the model is not shown %d results of earlier calls any more: about %d tokens, before %d", d.Run, d.Results, d.Tokens, d.TokensBefore)}
+		return []item{left(typ, d.Run, fmt.Sprintf("not shown %s of earlier calls any more", count(d.Results, "result")), d.TokensBefore, d.Tokens)}
 	case session.ContextCompacted:
-		return []item{lined("run %d: a summary stands in the place of %d earlier messages (event %d): about %d tokens, before %d", d.Run, d.Items, d.SummarySeq, d.Tokens, d.TokensBefore)}
+		return []item{left(typ, d.Run, fmt.Sprintf("shown a summary (event %d) in the place of %s", d.SummarySeq, count(d.Items, "earlier message")), d.TokensBefore, d.Tokens)}
 	case session.ContextCut:
-		return []item{lined("run %d: the model is not shown %d earlier messages any more: about %d tokens, before %d", d.Run, d.Items, d.Tokens, d.TokensBefore)}
+		return []item{left(typ, d.Run, fmt.Sprintf("not shown %s any more", count(d.Items, "earlier message")), d.TokensBefore, d.Tokens)}
 	case session.LimitNear:
 		return []item{{line: nearLimit(sid, &d.Warning)}}
 	case session.RunFinished:
@@ -107,6 +108,12 @@ func noticed(sid, typ string, body any) []item {
 		return []item{{line: aboutSpace(d)}}
 	}
 	return nil
+}
+
+// left says what left the window of a run. what is what the model is shown, or not.
+func left(typ string, run uint32, what string, before, after int64) item {
+	detail := fmt.Sprintf("from here on the model is %s: about %d tokens, before %d", what, after, before)
+	return item{Kind: kindWindow, Status: typ, Detail: detail, line: fmt.Sprintf("run %d: %s", run, detail)}
 }
 
 // turned says how an answer ended after which the run goes on.

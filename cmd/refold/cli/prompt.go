@@ -22,6 +22,7 @@ import (
 type promptCommand struct {
 	Session string `arg:"" help:"The session."`
 	Turn    string `arg:"" optional:"" help:"The turn, such as r1t2. Default: the latest."`
+	Window  bool   `help:"Also print the messages of the conversation that the turn showed the model, as it showed them."`
 	asJSON
 }
 
@@ -30,7 +31,8 @@ func (promptCommand) Help() string {
 	return `It folds the log again, and reads the content of the parts from the blob store: the
 system text of the step or the config, then the parts of the prompt pack and of
 skills in the order in which the model was shown them. Sizes are bytes. A part that an
-operator has removed is listed as prompt_missing; exit status 1 then.`
+operator has removed is listed as prompt_missing; exit status 1 then. With --window the
+messages follow: of a long conversation a model is shown a part.`
 }
 
 // shownPrompt is a turn's prompt before the transcript.
@@ -53,7 +55,15 @@ func (c promptCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if err != nil {
 		return err
 	}
-	return p.print(ctx, s.out, reader, c.Session, c.JSON)
+	if err := p.print(ctx, s.out, reader, c.Session, c.JSON); err != nil || !c.Window {
+		return err
+	}
+	b, err := conn.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return p.printWindow(ctx, s.out, b, c.Session, c.JSON)
 }
 
 // promptOf folds the session's events again, and returns the prompt of a turn. If
@@ -114,16 +124,7 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 	}
 	var body strings.Builder
 	total, missing, images := int64(0), 0, 0
-	section := func(head, text string) {
-		if asJSON {
-			printJSON(&body, partJSON{sid, p.turn, head, text})
-			return
-		}
-		fmt.Fprintf(&body, "\n--- %s\n%s", head, text)
-		if text != "" && !strings.HasSuffix(text, "\n") {
-			body.WriteByte('\n')
-		}
-	}
+	section := func(head, text string) { p.section(&body, sid, head, text, asJSON) }
 	if system := p.generation.System; system != "" {
 		total += int64(len(system))
 		section(fmt.Sprintf("system text of the config or the step, %d bytes", len(system)), system)
@@ -165,6 +166,18 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 		return fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", count(missing, "part"))
 	}
 	return nil
+}
+
+// section prints a part of what the model is shown, below a line that describes it.
+func (p *shownPrompt) section(out io.Writer, sid, head, text string, asJSON bool) {
+	if asJSON {
+		printJSON(out, partJSON{sid, p.turn, head, text})
+		return
+	}
+	fmt.Fprintf(out, "\n--- %s\n%s", head, text)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		fmt.Fprintln(out)
+	}
 }
 
 // mark says what the prompt is of, given its bytes.

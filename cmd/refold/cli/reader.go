@@ -62,7 +62,7 @@ func (r *reader) read(e session.Event, notices []session.Notice, after *session.
 	body, _ := prompt.Body(e) // nil: the conversation has nothing of it
 	r.event(base, &env, names, body, data, after)
 	r.conversation(base, notices, added, body, after)
-	r.noticed(base, notices, after)
+	r.noticed(base, notices, body, after)
 	r.length = after.ItemCount()
 	r.open = r.opened(e, after)
 }
@@ -205,7 +205,7 @@ var decisions = map[string]string{session.DecisionApprove: "approved", session.D
 
 // noticed emits what an event's progress and notices say. The inputs of the runs
 // that it began follow the runs.
-func (r *reader) noticed(base item, notices []session.Notice, after *session.State) {
+func (r *reader) noticed(base item, notices []session.Notice, body any, after *session.State) {
 	for _, n := range append(after.Progress(), notices...) {
 		if d, ok := n.Data.(session.CallSettled); ok && tells(notices, func(n session.ToolRejected) bool { return n.Effect == d.Effect }) {
 			continue // the notice says more
@@ -213,6 +213,9 @@ func (r *reader) noticed(base item, notices []session.Notice, after *session.Sta
 		for _, it := range noticed(n.Session, n.Type, n.Data) {
 			it.Run, it.Seq, it.Time = cmp.Or(it.Run, r.run), base.Seq, base.Time
 			it.line = prefixed("  ", it.line)
+			if summary, ok := body.(*session.GenerationSettled); ok && n.Type == session.NoticeContextCompacted {
+				it.Text = r.text(summary.Text)
+			}
 			r.each(&it)
 		}
 		if d, ok := n.Data.(session.RunPlaced); ok && n.Type == session.NoticeRunStarted {

@@ -47,7 +47,7 @@ func turnOf(name string) func(session.View) bool {
 // builtinWithConfig installs the built-in tools with a default config.
 func (w *world) builtinWithConfig() {
 	w.t.Helper()
-	record, err := withConfig("p", "m")
+	record, err := withConfig("scripted", "m")
 	bustest.OK(w.t, err)
 	w.does(0, "install", file(w.t, string(record)))
 }
@@ -62,7 +62,7 @@ func TestToolsOfEachTurn(t *testing.T) {
 	w.reaches("s1", "the second turn is asked", turnOf("r1t2"))
 
 	// Before the host session there is one tool, after it are all but that one.
-	head := `^turn %s of session s1: tools of profile openai \(provider "p" is not in profile_by_provider: the default profile\), registry [0-9a-f]{64}\n`
+	head := `^turn %s of session s1: tools of profile openai \(provider "scripted" is not in profile_by_provider: the default profile\), registry [0-9a-f]{64}\n`
 	first := strings.Replace(head, "%s", "r1t1", 1)
 	second := strings.Replace(head, "%s", "r1t2", 1)
 	now, errOut := w.does(0, "tools", "s1")

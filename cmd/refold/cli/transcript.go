@@ -26,8 +26,10 @@ type transcriptCommand struct {
 func (transcriptCommand) Help() string {
 	return `It folds the log again, and needs no session-actor. Texts in blobs are read from the
 blob store, up to 1 MiB each; brackets mark what is not printed. The prompt before the
-conversation is not part of it: refold prompt prints that. The format openai has a
-placeholder for each missing result, since the API requires one for every call.`
+conversation is not part of it: refold prompt prints that. A line marks each place from
+which on the model was shown less of what stands above it: refold prompt --window prints
+what a turn showed. The format openai has no such lines, and a placeholder for each
+missing result, since the API requires one for every call.`
 }
 
 // transcriptFormat prints a conversation, item by item, and then what ends it.
@@ -164,6 +166,11 @@ func (m *markdown) entry(e *item) {
 		m.line("%s was rejected: %s", orDash(e.Status), because)
 	case kindPaused:
 		m.line("The run is paused: %s", e.Detail)
+	case kindWindow:
+		m.line("%s%s.", strings.ToUpper(e.Detail[:1]), e.Detail[1:])
+		if e.Text != "" {
+			m.quoted("Summary", e.Text)
+		}
 	case kindEnd:
 		if e.FinishReason != "" {
 			because = answerEnded(e.FinishReason)

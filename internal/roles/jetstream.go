@@ -44,8 +44,9 @@ func readRows() []Row {
 			Patterns: fixed(func(n subjects.Names) []string {
 				return each([]string{n.PacksStream(), n.BlobsStream()}, api+"STREAM.INFO.")
 			})},
-		// Bridges compare what an interrupted effect was settled with, models and step
-		// hooks read the transcript, apps the arguments of their host loops.
+		// Bridges compare what an interrupted effect was settled with, and read results of
+		// earlier calls again; models and step hooks read the transcript, apps the arguments
+		// of their host loops.
 		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, Approver),
 		// Bridges read the claims that theirs conflict with.
 		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(), SessionActor, Operator, Auditor)...),

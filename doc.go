@@ -1,5 +1,5 @@
-// Package refold is the root of the module. It embeds streams.conf for the
-// programs that provision streams. Its test checks the laws of the repository.
+// Package refold is the root of the module. Its test checks the laws of the
+// repository.
 //
 // Refold runs agent sessions that survive the death of any process. A session
 // is an actor: its state is a fold of its own messages on a NATS JetStream

@@ -13,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus"
@@ -156,7 +155,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 		return nil, err
 	}
 	b := &Bridge{options: o, bus: nc}
-	if b.conf, err = streams.ParseConf(refold.StreamsConf, nc.Names()); err == nil {
+	if b.conf, err = streams.ParseConf(streams.File, nc.Names()); err == nil {
 		err = b.conf.Accept(o.AcceptStreamSettings...)
 	}
 	switch {

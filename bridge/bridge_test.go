@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
@@ -51,10 +50,10 @@ func (a *actor) bridge(t *testing.T, name string) *Bridge {
 		t.Fatal(err)
 	}
 	lease := regexp.MustCompile(`(?m)^(  (?:llm|tool|step) \{.* ack_wait: )"[^"]*"`)
-	if n := len(lease.FindAll(refold.StreamsConf, -1)); n != 3 {
+	if n := len(lease.FindAll(streams.File, -1)); n != 3 {
 		t.Fatalf("streams.conf has %d leases of llm, tool and step where this test looks for them", n)
 	}
-	short := lease.ReplaceAll(refold.StreamsConf, []byte(`${1}"1s"`))
+	short := lease.ReplaceAll(streams.File, []byte(`${1}"1s"`))
 	if b.conf, err = streams.ParseConf(short, b.bus.Names()); err != nil {
 		t.Fatal(err)
 	}

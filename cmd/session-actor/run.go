@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/cmd/settings/exports"
@@ -75,7 +74,7 @@ func host(ctx context.Context, f flags, log *slog.Logger, record []byte, source 
 		return err
 	}
 	defer b.Close()
-	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(streams.File, b.Names())
 	if err != nil {
 		return err
 	}

@@ -53,9 +53,9 @@ var violations = []struct {
 	},
 	{
 		law: "ladder", name: "the root",
-		want:  `streams.go:2: . imports internal/bus, which is above it`,
-		bad:   "-- streams.go --\npackage refold\nimport _ \"github.com/refold/refold/internal/bus\"\n",
-		clean: "-- internal/bus/b.go --\npackage bus\nimport _ \"github.com/refold/refold\"\n-- streams.go --\npackage refold\nimport _ \"github.com/refold/refold/subjects\"\n",
+		want:  `open.go:2: . imports internal/devserver, which is above it`,
+		bad:   "-- open.go --\npackage refold\nimport _ \"github.com/refold/refold/internal/devserver\"\n",
+		clean: "-- internal/devserver/d.go --\npackage devserver\nimport _ \"github.com/refold/refold\"\n-- open.go --\npackage refold\nimport _ \"github.com/refold/refold/client\"\n",
 	},
 	{
 		law: "fences", name: "nats",

@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/refold/refold"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
@@ -297,8 +296,8 @@ func TestTimersConfRefuses(t *testing.T) {
 		{"no acks", "timers { deliver_policy: all, ack_policy: explicit", "timers { deliver_policy: all, ack_policy: none", "ack_policy explicit"},
 		{"an unknown key", "timers { deliver_policy", "timers { delivery_policy", "delivery_policy"},
 	} {
-		text := strings.Replace(string(refold.StreamsConf), tc.old, tc.new, 1)
-		if text == string(refold.StreamsConf) {
+		text := strings.Replace(string(streams.File), tc.old, tc.new, 1)
+		if text == string(streams.File) {
 			t.Fatalf("%s: streams.conf has no %q", tc.name, tc.old)
 		}
 		if _, err := streams.ParseConf([]byte(text), testbus.Names(t, "")); err == nil || !strings.Contains(err.Error(), tc.says) {

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/refold/refold"
 
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -185,7 +185,7 @@ func setting(key string, value any) []string {
 		value = strconv.Quote(text)
 	}
 	var edits []string
-	for _, old := range regexp.MustCompile(key+`: ("[^"]*"|[0-9]+)`).FindAllString(string(refold.StreamsConf), -1) {
+	for _, old := range regexp.MustCompile(key+`: ("[^"]*"|[0-9]+)`).FindAllString(string(streams.File), -1) {
 		edits = append(edits, old, fmt.Sprintf("%s: %v", key, value))
 	}
 	if edits == nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/refold/refold"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -29,7 +28,7 @@ func testPuller(t *testing.T, slots int, carry func(*EffectDelivery)) (l *puller
 	conn, err := natsio.Connect(ctx, o)
 	bustest.OK(t, err)
 	t.Cleanup(conn.Close)
-	conf, err := streams.ParseConf(refold.StreamsConf, conn.Names())
+	conf, err := streams.ParseConf(streams.File, conn.Names())
 	bustest.OK(t, err)
 	s, err := streams.New(ctx, conn, o)
 	bustest.OK(t, err)

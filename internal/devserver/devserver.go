@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
@@ -145,7 +144,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 }
 
 func (s *Server) provision(ctx context.Context, o Options) error {
-	conf, err := streams.ParseConf(refold.StreamsConf, s.bus.Names())
+	conf, err := streams.ParseConf(streams.File, s.bus.Names())
 	if err != nil {
 		return err
 	}

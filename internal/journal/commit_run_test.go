@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/refold/refold"
 
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/natsio"
@@ -43,7 +42,7 @@ func testJournal(t *testing.T, node *bustest.Node, mode natsio.Durability) (*Jou
 
 func provisionTest(t *testing.T, ctx context.Context, j *Journal) {
 	t.Helper()
-	conf, err := streams.ParseConf(refold.StreamsConf, j.names)
+	conf, err := streams.ParseConf(streams.File, j.names)
 	bustest.OK(t, err)
 	bustest.OK(t, j.streams.Provision(ctx, conf, 1))
 }

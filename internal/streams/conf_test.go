@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/refold/refold"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -122,7 +121,7 @@ func TestConfMatchesBucketsOfTheClientLibrary(t *testing.T) {
 func TestConfRefuses(t *testing.T) {
 	t.Parallel()
 	line := func(text string) string { // where a text stands in the file
-		before, _, found := strings.Cut(string(refold.StreamsConf), text)
+		before, _, found := strings.Cut(string(streams.File), text)
 		if !found {
 			t.Fatalf("streams.conf has no %q", text)
 		}
@@ -160,8 +159,8 @@ func TestConfRefuses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			text := strings.Replace(string(refold.StreamsConf), tc.old, tc.new, 1)
-			if text == string(refold.StreamsConf) {
+			text := strings.Replace(string(streams.File), tc.old, tc.new, 1)
+			if text == string(streams.File) {
 				t.Fatalf("streams.conf has no %q", tc.old)
 			}
 			_, err := streams.ParseConf([]byte(text), testbus.Names(t, ""))

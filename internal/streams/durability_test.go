@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	refold "github.com/refold/refold"
 
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -47,7 +46,7 @@ func said(t *testing.T, o natsio.Options) (d natsio.Durability, line string, err
 		return natsio.DurabilityUnknown, "", err
 	}
 	defer b.Close()
-	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(streams.File, b.Names())
 	bustest.OK(t, err)
 	err = b.Provision(ctx, conf, 0)
 	for one := range strings.Lines(log.String()) {
@@ -215,7 +214,7 @@ func TestReplicatedDurabilityNeedsThreeCopies(t *testing.T) {
 	if got, want := b.Durability(), natsio.DurabilityReplicated; got != want {
 		t.Errorf("before its streams are looked at: got %v, want the operator's word, %v", got, want)
 	}
-	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(streams.File, b.Names())
 	bustest.OK(t, err)
 	if err := b.Provision(ctx, conf, 1); !errors.Is(err, streams.ErrDurability) {
 		t.Errorf("one copy: got %v, want an ErrDurability", err)

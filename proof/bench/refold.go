@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
@@ -65,7 +64,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 
 // provision creates the streams, and stores the install record.
 func provision(ctx context.Context, b *bus.Bus, replicas int) (*streams.Conf, error) {
-	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(streams.File, b.Names())
 	if err != nil {
 		return nil, err
 	}

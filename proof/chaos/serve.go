@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
@@ -51,7 +50,7 @@ func serveSessions(ctx context.Context, url string, install []byte, log *slog.Lo
 		return err
 	}
 	defer b.Close()
-	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(streams.File, b.Names())
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/cmd/refold/bridgecheck"
 	"github.com/refold/refold/internal/bus"
@@ -139,7 +138,7 @@ func (c bridgeCheckCommand) start(ctx context.Context, s streams, conn *connecti
 	t.server, err = devserver.Start(ctx, devserver.Options{
 		Dir: t.dir, Prefix: conn.Prefix, Install: []byte(`{"v":1,"rules":1,"tools":[]}`), Durability: natsio.DurabilityInterval,
 		Prepare: func(ctx context.Context, b *bus.Bus) error {
-			conf, err := streamconf.ParseConf(refold.StreamsConf, b.Names())
+			conf, err := streamconf.ParseConf(streamconf.File, b.Names())
 			if err != nil {
 				return err
 			}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/codec"
 	streamconf "github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
@@ -58,7 +57,7 @@ func (c streamsCommand) Run(s streams, conn connection) error {
 	if err != nil {
 		return err
 	}
-	conf, err := streamconf.ParseConf(refold.StreamsConf, names)
+	conf, err := streamconf.ParseConf(streamconf.File, names)
 	if err != nil {
 		return err
 	}

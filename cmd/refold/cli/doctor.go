@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
@@ -110,7 +109,7 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection, full
 // checkStreams finds what is wrong with the streams. A user who may not ask gets a
 // warning.
 func (d *diagnosis) checkStreams(ctx context.Context, s streams, b *bus.Bus) error {
-	want, err := streamconf.ParseConf(refold.StreamsConf, b.Names())
+	want, err := streamconf.ParseConf(streamconf.File, b.Names())
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
@@ -31,7 +30,7 @@ func TestTimersRestore(t *testing.T) {
 	if _, errOut := w.does(1, "timers", "restore"); !strings.Contains(errOut, "REFOLD_TIMERS") && !strings.Contains(errOut, "the stream does not exist") {
 		t.Errorf("without the stream: got %q", errOut)
 	}
-	conf, err := streamconf.ParseConf(refold.StreamsConf, w.bus.Names())
+	conf, err := streamconf.ParseConf(streamconf.File, w.bus.Names())
 	bustest.OK(t, err)
 	if err := w.bus.Provision(w.ctx, conf, 1); err != nil { // as a session-actor does that is started again
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/refold/refold"
 
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -47,7 +46,7 @@ func Names(t testing.TB, prefix string) subjects.Names {
 // replacement.
 func Conf(t testing.TB, prefix string, edits ...string) *streams.Conf {
 	t.Helper()
-	text := strings.NewReplacer(edits...).Replace(string(refold.StreamsConf))
+	text := strings.NewReplacer(edits...).Replace(string(streams.File))
 	conf, err := streams.ParseConf([]byte(text), Names(t, prefix))
 	if err != nil {
 		t.Fatal(err)

@@ -40,6 +40,10 @@ type Options struct {
 	// InProcess, if given, is a NATS server in this process, to which the
 	// bridge connects instead.
 	InProcess nats.InProcessConnProvider
+	// Like, if given, is a connection of the program: the bridge dials its own, with
+	// the address, credentials and TLS of this one, which it neither changes nor
+	// closes. URL, Creds and Context are not read then.
+	Like *nats.Conn
 
 	// Provision creates or updates the streams at the start, as a
 	// session-actor does. Without it they must exist.
@@ -197,7 +201,7 @@ func (o Options) connect(ctx context.Context) (*bus.Bus, error) {
 	}
 	return bus.Connect(ctx, natsio.Options{
 		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name,
-		Logger: o.Logger, InboxPrefix: o.InboxPrefix, InProcess: o.InProcess,
+		Logger: o.Logger, InboxPrefix: o.InboxPrefix, InProcess: o.InProcess, Like: o.Like,
 		Durability: wanted, Monitor: monitors, SystemCreds: o.SystemCreds,
 	})
 }

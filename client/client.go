@@ -44,6 +44,10 @@ type Options struct {
 	// InProcess, if given, is a NATS server in this process, to which the
 	// client connects instead; the environment is not read then.
 	InProcess nats.InProcessConnProvider
+	// Like, if given, is a connection of the program: the client dials its own, with
+	// the address, credentials and TLS of this one, which it neither changes nor
+	// closes. The environment, URL, Creds and Context are not read then.
+	Like *nats.Conn
 }
 
 // Client is a connection. It is safe for concurrent use.
@@ -63,9 +67,9 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	to := natsio.Options{
 		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name, Logger: o.Logger,
-		InboxPrefix: o.InboxPrefix, CoreOnly: o.CoreOnly, InProcess: o.InProcess,
+		InboxPrefix: o.InboxPrefix, CoreOnly: o.CoreOnly, InProcess: o.InProcess, Like: o.Like,
 	}
-	if o.InProcess == nil {
+	if o.InProcess == nil && o.Like == nil {
 		to.FillFrom(os.LookupEnv) //nolint:forbidigo // programs expect the variables of the nats tool in every client
 	}
 	b, err := bus.Connect(ctx, to)

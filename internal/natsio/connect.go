@@ -57,6 +57,9 @@ type Options struct {
 	// InProcess, if given, is a server in this process. URL and Creds are ignored
 	// then.
 	InProcess nats.InProcessConnProvider
+	// Like, if given, is a connection whose address, credentials and TLS this one has
+	// too. It is neither changed nor closed. URL, Creds and Context are ignored then.
+	Like *nats.Conn
 
 	// CoreOnly skips the check of JetStream. Only core NATS and the publishing of
 	// events work then, which is all that a client has permission for.
@@ -133,7 +136,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Context != "" {
+	if o.Context != "" && o.Like == nil {
 		if c.context, err = readContext(o.Context); err != nil {
 			return nil, err
 		}
@@ -214,8 +217,14 @@ func (c *Conn) ServerVersion() string { return c.NC.ConnectedServerVersion() }
 func (c *Conn) options(o Options) ([]nats.Option, error) {
 	nctx := c.context
 	c.url = cmp.Or(o.URL, nctx.URL, nats.DefaultURL)
+	var opts []nats.Option
+	c.dial.Timeout, c.dial.server, c.dial.refused = connectTimeout, o.InProcess, c.onRefused
+	if o.Like != nil {
+		c.url, c.dial.server = cmp.Or(addresses(o.Like), nats.DefaultURL), o.Like.Opts.InProcessServer
+		opts, nctx, o.Creds = append(opts, c.like(o.Like)), natsContext{InboxPrefix: o.Like.Opts.InboxPrefix}, ""
+	}
 	c.Where = redact(c.url)
-	opts := []nats.Option{
+	opts = append(opts,
 		nats.Name(cmp.Or(o.Name, c.names.Prefix())),
 		nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1),
@@ -236,9 +245,8 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 			c.reconnected.Store(time.Now().UnixNano())
 			c.requests.each(func(w *waiter) { w.lost() })
 		}),
-	}
-	c.dial.Timeout, c.dial.server, c.dial.refused = connectTimeout, o.InProcess, c.onRefused
-	if o.InProcess != nil {
+	)
+	if c.dial.server != nil {
 		c.Where = "the server in this process"
 		opts = append(opts, nats.InProcessServer(&c.dial))
 	} else {

@@ -71,6 +71,7 @@ func (c *refusable) Write(p []byte) (int, error) {
 type dialer struct {
 	net.Dialer
 	server nats.InProcessConnProvider // nil: connect over TCP
+	custom nats.CustomDialer          // dials instead; nil: the Dialer
 	opened atomic.Uint64
 
 	refused func(said string)
@@ -78,6 +79,9 @@ type dialer struct {
 
 // Dial implements nats.CustomDialer.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	if d.custom != nil {
+		return d.count(d.custom.Dial(network, address))
+	}
 	return d.count(d.Dialer.Dial(network, address))
 }
 

@@ -35,6 +35,8 @@ type Options struct {
 	// Durability is when the server syncs: with DurabilityInterval every two
 	// minutes, which is faster, otherwise before it acknowledges.
 	Durability natsio.Durability
+	// SyncInterval, if given, is in place of the two minutes of DurabilityInterval.
+	SyncInterval time.Duration
 
 	Memory int64 // limit of the sessions in memory, in bytes; 0: 256 MiB
 
@@ -46,6 +48,8 @@ type Options struct {
 	// in Dir/roles ([Server.Context]). A program without a key has the permissions
 	// of clients and approvers. Without Roles every program may do everything.
 	Roles bool
+	// KeysOnly refuses programs without a key. It requires Roles.
+	KeysOnly bool
 	// Model is a provider that a bridge in another process serves, as the user
 	// [Models]; empty: none. It requires Roles.
 	Model string
@@ -190,7 +194,7 @@ func (s *Server) serve(ctx context.Context, o Options) (err error) {
 func (s *Server) startNATS(o Options, names subjects.Names) error {
 	opts := &server.Options{
 		ServerName: "refold-dev", Host: "127.0.0.1", Port: o.Port, JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
-		SyncAlways: o.Durability != natsio.DurabilityInterval, NoSigs: true, NoLog: true,
+		SyncAlways: o.Durability != natsio.DurabilityInterval, SyncInterval: o.SyncInterval, NoSigs: true, NoLog: true,
 	}
 	// If the port is taken, the server would only log that, and retry.
 	l, err := net.Listen("tcp", net.JoinHostPort(opts.Host, fmt.Sprint(o.Port)))

@@ -56,8 +56,7 @@ func Lock(dir string) (*DirLock, error) {
 	case errors.Is(err, errNoLocks):
 		l.shared = err
 	case errors.Is(err, errLocked):
-		err = fmt.Errorf("%s is in use %s, or choose another --dir", dir, holderOf(file))
-		return nil, errors.Join(err, file.Close())
+		return nil, errors.Join(&InUseError{Dir: dir, holder: holderOf(file)}, file.Close())
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
 	}
@@ -89,16 +88,34 @@ func (l *DirLock) Release() {
 	}
 }
 
-// holderOf describes the holder of a locked file, and says what to do.
-func holderOf(file *os.File) string {
+// holderOf returns the holder of a locked file; the zero value if it has only just
+// locked it.
+func holderOf(file *os.File) (h holder) {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, holderBytesMax))
-	var h holder
-	if err != nil || json.Unmarshal(text, &h) != nil || h.PID == 0 { // it has just locked the file
-		return "by another process: use that server"
+	if err != nil || json.Unmarshal(text, &h) != nil {
+		return holder{}
 	}
-	who := fmt.Sprintf("by process %d (%s) since %s: ", h.PID, h.Command, h.Since.Local().Format(time.DateTime))
-	if h.URL == "" {
-		return who + "use that server when it is ready"
+	return h
+}
+
+// InUseError says that another server has the directory, and what to do.
+type InUseError struct {
+	Dir    string
+	holder holder
+}
+
+// PID returns the process of that server; 0 if it is not known yet.
+func (e *InUseError) PID() int { return e.holder.PID }
+
+func (e *InUseError) Error() string {
+	who := "by another process: use that server"
+	if h := &e.holder; h.PID != 0 {
+		who = fmt.Sprintf("by process %d (%s) since %s: use that server", h.PID, h.Command, h.Since.Local().Format(time.DateTime))
+		if h.URL == "" {
+			who += " when it is ready"
+		} else {
+			who += ", at " + h.URL
+		}
 	}
-	return who + "use that server, at " + h.URL
+	return fmt.Sprintf("%s is in use %s, or choose another --dir", e.Dir, who)
 }

@@ -31,7 +31,12 @@ func (s *Server) Context(user string) string {
 	if !s.roles {
 		return ""
 	}
-	return roles.ContextFile(s.rolesDir(), roles.User{Prefix: s.prefix, Name: user})
+	return ContextIn(s.dir, s.prefix, user)
+}
+
+// ContextIn returns the context file of a user of the server in a directory.
+func ContextIn(dir, prefix, user string) string {
+	return roles.ContextFile(filepath.Join(dir, "roles"), roles.User{Prefix: prefix, Name: user})
 }
 
 // Config returns the --config file for a user's daemon.
@@ -45,8 +50,11 @@ func (s *Server) rolesDir() string { return filepath.Join(s.dir, "roles") }
 // options.
 func (s *Server) writeRoles(o Options, names subjects.Names, opts *server.Options) error {
 	t := &roles.Tenant{
-		SessionActors: []string{actor}, Admins: []string{Admin}, Loopback: []string{loopback},
+		SessionActors: []string{actor}, Admins: []string{Admin},
 		Clients: []string{"client"}, Approvers: []string{"approver"}, Operators: []string{Operator}, Auditors: []string{"auditor"},
+	}
+	if !o.KeysOnly {
+		t.Loopback = []string{loopback}
 	}
 	if o.Model != "" {
 		t.Models = map[string][]string{Models: {o.Model}}
@@ -59,7 +67,9 @@ func (s *Server) writeRoles(o Options, names subjects.Names, opts *server.Option
 	if err := opts.ProcessConfigFile(roles.AccountsFile(s.rolesDir())); err != nil {
 		return err
 	}
-	opts.NoAuthUser = w.Keys[roles.User{Prefix: s.prefix, Name: loopback}.String()]
+	if !o.KeysOnly {
+		opts.NoAuthUser = w.Keys[roles.User{Prefix: s.prefix, Name: loopback}.String()]
+	}
 	return moveStreams(filepath.Join(opts.StoreDir, "jetstream"), names.Account(""))
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/scripted"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // lockedBuffer holds the log of several goroutines.
@@ -112,4 +114,27 @@ func TestUsersHaveThePermissionsOfTheirRoles(t *testing.T) {
 		t.Errorf("who brings no key reads streams (%v), want a hint at NATS_CONTEXT", err)
 		other.Close()
 	}
+}
+
+// A server for keys only refuses programs without one.
+func TestKeysOnlyRefusesProgramsWithoutKey(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server, err := devserver.Start(ctx, devserver.Options{Dir: t.TempDir(), Install: []byte(record), Roles: true, KeysOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	if other, err := client.Connect(ctx, client.Options{URL: server.URL(), CoreOnly: true}); !errors.Is(err, natsio.ErrUnauthorized) {
+		t.Errorf("without a key: got %v, want %v", err, natsio.ErrUnauthorized)
+		if err == nil {
+			other.Close()
+		}
+	}
+	admin, err := client.Connect(ctx, client.Options{Context: server.Context(devserver.Admin)})
+	if err != nil {
+		t.Fatalf("with a key: %v", err)
+	}
+	admin.Close()
 }

@@ -12,6 +12,7 @@ import (
 // runStatus is the run of a request, and its end if it has ended.
 type runStatus struct {
 	run     uint32
+	placed  bool                 // the event at seq requested it, and is the first about it
 	ended   *session.RunFinished // nil: the run has not ended
 	endedAt uint64               // sequence of the event that ended it
 }
@@ -20,16 +21,17 @@ type runStatus struct {
 // for runs of one session share a history, so that a thousand repeats of a
 // submission read the log once.
 type history struct {
-	to    uint64 // sequence to fold up to; 0: the newest
-	state *session.State
-	ends  map[uint32]runStatus // of the runs that ended in the folded part
+	to     uint64 // sequence to fold up to; 0: the newest
+	state  *session.State
+	ends   map[uint32]runStatus // of the runs that ended in the folded part
+	placed map[uint32]uint64    // sequences of the first events about runs, in the folded part
 
 	turn  chan struct{} // a mutex: holds one while a caller reads or folds it
 	users int           // callers that share it; guarded by the client's lock
 }
 
 func newHistory(to uint64) *history {
-	return &history{to: to, ends: map[uint32]runStatus{}, turn: make(chan struct{}, 1)}
+	return &history{to: to, ends: map[uint32]runStatus{}, placed: map[uint32]uint64{}, turn: make(chan struct{}, 1)}
 }
 
 // enter locks the session's history, which other callers may share. Unless it
@@ -63,8 +65,13 @@ func (c *Client) enter(ctx context.Context, sid string) (h *history, leave func(
 func (c *Client) advance(ctx context.Context, sid string, h *history, each func(*foldedEvent) bool) error {
 	state, err := c.refold(ctx, sid, h.state, h.to, func(t *foldedEvent) bool {
 		for _, n := range t.notices {
-			if d, ok := n.Data.(session.RunFinished); ok {
+			switch d := n.Data.(type) {
+			case session.RunFinished:
 				h.ends[d.Run] = runStatus{run: d.Run, ended: &d, endedAt: t.Seq}
+			case session.RunPlaced:
+				if h.placed[d.Run] == 0 {
+					h.placed[d.Run] = t.Seq
+				}
 			}
 		}
 		return each(t)
@@ -107,13 +114,14 @@ func (c *Client) runStatus(ctx context.Context, sid string, seq uint64) (p runSt
 		return runStatus{run: run}, err
 	}
 	p, ended := h.ends[run]
+	p.placed = h.placed[run] == seq
 	switch {
 	case ended:
 		return p, nil
 	case isLive(h.state, run) && stopped.Seq != 0:
 		return runStatus{run: run}, &QuarantinedError{Reason: stopped.Reason}
 	case isLive(h.state, run):
-		return runStatus{run: run}, nil
+		return runStatus{run: run, placed: p.placed}, nil
 	}
 	// It ended before the folded part.
 	h = newHistory(h.to)
@@ -220,7 +228,7 @@ func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) 
 		return 0, nil // the policy may have refused it, also as a repeat
 	}
 	s, taken := state.Submission(b.Submission)
-	if !taken || s.Content != codec.Sum(env.Data) {
+	if !taken || s.Content != b.Content(env.Data) {
 		return 0, nil
 	}
 	return s.Run, nil

@@ -25,7 +25,7 @@ func full(t *testing.T, typ string, f *folding) any {
 	switch typ {
 	case session.TypeRunRequested:
 		config := fullConfig(t)
-		return session.RunRequested{Config: &config, Input: *content, Roles: []string{"editor"}, Submission: "a1", WhenBusy: "reject"}
+		return session.RunRequested{Agent: f.state.Definition().String(), Config: &config, Input: *content, Roles: []string{"editor"}, Submission: "a1", WhenBusy: "reject"}
 	case session.TypeApprovalDecided:
 		return session.ApprovalDecided{
 			ArgsHash: codec.Sum([]byte("{}")).String(), Arguments: `{"sum":3}`, Call: "r1t1c0", Decision: session.DecisionApprove, Manifest: codec.Sum(nil).String(), Reason: "so it is",

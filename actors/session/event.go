@@ -182,6 +182,11 @@ type Content struct {
 
 // RunRequested requests a run.
 type RunRequested struct {
+	// The definition that the run is requested for: the hash of the session's config and
+	// registry ([semantics.md](semantics.md#an-agents-definition)). The request is
+	// `agent_changed` if the session has another. It is no part of what a submission
+	// repeats.
+	Agent string `msgpack:"agent,omitempty" lim:"@hash"`
 	// The run's own config. Through the door in it may have the fields that the install
 	// policy lists, and what it leaves out is the operator's. Through ctl it has a model
 	// and a provider.
@@ -191,7 +196,7 @@ type RunRequested struct {
 	// Roles of the requester, for step rules and hooks. Through the door in only if the
 	// install policy lists roles.
 	Roles []string `msgpack:"roles,omitempty" lim:"..RolesMax,item=1..RoleBytesMax"`
-	// The same value with the same `data` again is a no-op, whatever became of the first
+	// The same value with the same `data`, but for `agent`, again is a no-op, whatever became of the first
 	// request, also when the session is closed. With other data it is
 	// `duplicate_submission`. A session remembers at least its newest 10,000.
 	Submission string `msgpack:"submission,omitempty" lim:"..IDBytesMax"`

@@ -24,6 +24,7 @@ const (
 	RejectInvalidData         Rejection = Rejection(spaces.InvalidData)      // unknown field, wrong type, bad value
 	RejectDuplicateEvent      Rejection = "duplicate_event"                  // the session accepted an event with this id before
 	RejectDuplicateSubmission Rejection = "duplicate_submission"             // the same submission with other content
+	RejectAgentChanged        Rejection = "agent_changed"                    // the request names a definition that is not the session's
 	RejectStale               Rejection = Rejection(spaces.Stale)            // about an effect of an earlier turn, a batch before the latest, or a run that is neither active nor queued
 	RejectSessionClosed       Rejection = "session_closed"                   // the session was closed
 	RejectApprovalStale       Rejection = "approval_stale"                   // the call does not wait for approval, or waits with other arguments

@@ -34,7 +34,7 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 	}
 	var content codec.Hash
 	if b.Submission != "" { // without one, no request is a repeat
-		content = codec.Sum(data)
+		content = b.Content(data)
 	}
 	before, taken := s.Submission(b.Submission)
 	switch {
@@ -44,6 +44,9 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 		return refuse(RejectDuplicateSubmission, "submission "+sentence.Quoted(b.Submission)+" was already used with other content")
 	case s.Closed:
 		return sessionClosedRefusal()
+	}
+	if bad := s.agentFault(b.Agent); bad != nil {
+		return bad
 	}
 	var number uint32
 	var bad *refusal
@@ -191,6 +194,9 @@ func (s *State) rememberSubmission(of Submission) {
 
 // requestFault checks the request by itself, except for its input.
 func (s *State) requestFault(door Door, b *RunRequested) *refusal {
+	if _, err := codec.ParseHash(b.Agent); err != nil && b.Agent != "" {
+		return refuse(RejectInvalidData, "agent: must be 64 lower-case hex digits")
+	}
 	if door != DoorIn {
 		return nil
 	}

@@ -38,6 +38,7 @@ type Function struct {
 	registry *planner.Registry // of only this tool: it checks arguments as a session does
 	run      func(ctx context.Context, arguments []byte) (executor.Result, error)
 	tries    int
+	placed   bool // the option Target was given
 	err      error
 }
 
@@ -205,6 +206,17 @@ func (f *Function) Execute(ctx context.Context, call executor.Call) (executor.Re
 // Accepts reports whether arguments fit the tool's schema.
 func (f *Function) Accepts(arguments json.RawMessage) bool {
 	return f.err == nil && planner.CheckArguments(f.registry, &planner.Toolset{}, 0, string(arguments)).OK()
+}
+
+// ServedBy returns the tool with another target, unless the option Target gave it one:
+// then the tool itself.
+func (f *Function) ServedBy(target string) *Function {
+	if f.placed {
+		return f
+	}
+	moved := *f
+	moved.spec.Executor.Target = target
+	return &moved
 }
 
 type callKey struct{}

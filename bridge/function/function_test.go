@@ -273,3 +273,19 @@ func TestInvalidToolsAreRefused(t *testing.T) {
 		t.Errorf("an approval that names a tool of elsewhere: %v", err)
 	}
 }
+
+// A tool without a target of its own gets that of the program that serves it.
+func TestServedByKeepsTheOptionTarget(t *testing.T) {
+	t.Parallel()
+	fn := func(context.Context, struct{}) (string, error) { return "", nil }
+	plain := function.New("weather.get", fn)
+	if got := plain.ServedBy("helper").Target(); got != "helper" {
+		t.Errorf("got %s, want helper", got)
+	}
+	if got := plain.Target(); got != "weather" {
+		t.Errorf("the tool itself: got %s, want weather", got)
+	}
+	if got := function.New("weather.get", fn, function.Target("weather")).ServedBy("helper").Target(); got != "weather" {
+		t.Errorf("with the option: got %s, want weather", got)
+	}
+}

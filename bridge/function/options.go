@@ -20,7 +20,7 @@ func ToolName(name string) Option {
 // Target sets the target that bridges serve and NATS permissions name, if it is
 // not the first part of the tool_id.
 func Target(name string) Option {
-	return func(f *Function) { f.spec.Executor.Target = name }
+	return func(f *Function) { f.spec.Executor.Target, f.placed = name, true }
 }
 
 // ArgsSchema sets the schema of the arguments, in place of the derived one: JSON

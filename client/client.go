@@ -108,6 +108,11 @@ type RunOptions struct {
 	// session.SubmissionsMax; a request with a forgotten one starts a new run.
 	Submission string
 
+	// Agent is the definition that the run is requested for, as DefinitionOf returns
+	// it: the session refuses the request as agent_changed if it has another. It is no
+	// part of what a submission repeats. Empty: any.
+	Agent string
+
 	// WhenBusy decides what happens to the request while a run is active. Empty or
 	// session.BusyQueue: it is queued. BusySteer: it is more input for the active
 	// run. BusyInterrupt: the active run ends when its open effects are settled,
@@ -126,7 +131,7 @@ func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq u
 	if err != nil {
 		return 0, err
 	}
-	body := session.RunRequested{Input: input, Roles: o.Roles, Submission: o.Submission, WhenBusy: o.WhenBusy}
+	body := session.RunRequested{Agent: o.Agent, Input: input, Roles: o.Roles, Submission: o.Submission, WhenBusy: o.WhenBusy}
 	if o.Config != nil {
 		raw, err := codec.FromJSON(o.Config)
 		if err != nil {

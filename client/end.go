@@ -114,6 +114,32 @@ func (c *Client) RunOf(ctx context.Context, sid string, seq uint64) (uint32, err
 	return p.run, err
 }
 
+// Placed returns the run of the event at seq as RunOf does, and where the run began:
+// the sequence of the first event about it, from which a Viewer shows all of it. That
+// is seq, unless the event steered the run or repeats another request.
+func (c *Client) Placed(ctx context.Context, sid string, seq uint64) (run uint32, began uint64, err error) {
+	p, err := c.runStatus(ctx, sid, seq)
+	if err != nil || p.placed {
+		return p.run, seq, err
+	}
+	began, err = c.Began(ctx, sid, p.run)
+	return p.run, began, err
+}
+
+// Began returns the sequence of the first event about a run. It folds the session
+// from its first event, and fails with ErrNoRun if there is no such run.
+func (c *Client) Began(ctx context.Context, sid string, run uint32) (seq uint64, err error) {
+	h := newHistory(0)
+	err = c.advance(ctx, sid, h, func(*foldedEvent) bool {
+		seq = h.placed[run]
+		return seq == 0
+	})
+	if err == nil && seq == 0 {
+		err = fmt.Errorf("%w: %d of session %s", ErrNoRun, run, sid)
+	}
+	return seq, err
+}
+
 func runEndOf(d session.RunFinished) RunEnd {
 	return RunEnd{
 		Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, FinishReason: d.FinishReason, Output: d.Output,

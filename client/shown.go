@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/refold/refold/actors/session"
 )
 
 // ShownKind is the kind of a Shown.
@@ -17,6 +19,7 @@ const (
 	ShownDone   ShownKind = "done"   // the turn's text is complete: it is that of the event at Seq
 	ShownFailed ShownKind = "failed" // the turn failed with Code, at Seq: its text is in no transcript
 	ShownEnd    ShownKind = "end"    // the run ended, at Seq: Code is its lifecycle
+	ShownEvent  ShownKind = "event"  // an event of the session, at Seq; only of an EventViewer
 )
 
 // Shown is one step of a Viewer.
@@ -27,6 +30,16 @@ type Shown struct {
 	Text string // in ShownText, and never empty there
 	Code string // in ShownFailed and ShownEnd
 	Seq  uint64 // in the log; 0 in ShownText and ShownAgain
+
+	Event *Folded // in ShownEvent
+}
+
+// Folded is an event and what it did.
+type Folded struct {
+	session.Event
+	Notices  []session.Notice // EventRejected alone if it had no effect
+	Progress []session.Notice // TurnSettled and CallSettled
+	State    *session.State   // after it: read-only, and valid until the next step
 }
 
 // turnAttempt is one attempt at a turn: the effect r1t2a3 is the third one at

@@ -36,6 +36,8 @@ type Viewer struct {
 	state  *session.State // after the last event followed; nil: the log has no event of the session yet
 	words  showing
 	steps  []step // of a folded event, not yet passed to words
+
+	events bool // Shown yields each event, too
 }
 
 // step passes the result of an event to words. A step that fails is run again.
@@ -44,6 +46,17 @@ type step func(ctx context.Context) error
 // Viewer returns a viewer of a session, which may be new. ctx is for this call.
 func (c *Client) Viewer(ctx context.Context, sid string) (*Viewer, error) {
 	return c.viewerOf(ctx, sid, c.Live)
+}
+
+// EventViewer is Viewer, but for its steps: between those of the text it shows each
+// event of the session, ShownEvent, in the log's order. An event that ends a turn
+// comes after the turn's text, and one that begins a turn before it.
+func (c *Client) EventViewer(ctx context.Context, sid string) (*Viewer, error) {
+	v, err := c.Viewer(ctx, sid)
+	if err == nil {
+		v.events = true
+	}
+	return v, err
 }
 
 // viewerOf returns a viewer that receives deltas from live.
@@ -183,6 +196,13 @@ func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 	is, isOpen := openIn(v.state)
 	if wasOpen && (!isOpen || is != was) {
 		v.steps = append(v.steps, v.ended(&t))
+	}
+	if v.events {
+		folded := &Folded{e, t.notices, t.after.Progress(), t.after}
+		v.steps = append(v.steps, func(context.Context) error {
+			v.words.out = append(v.words.out, Shown{Kind: ShownEvent, Seq: e.Seq, Event: folded})
+			return nil
+		})
 	}
 	for _, n := range t.notices {
 		if d, ok := n.Data.(session.RunFinished); ok {

@@ -124,7 +124,7 @@ func TestMistakesOfUsersFailTheTestAtOnce(t *testing.T) {
 		"start a session: install record: policy.coverage: ": func(t bridgetest.T) {
 			bridgetest.New(t, bridgetest.Options{Tools: []*function.Function{tool}, Record: []byte(`{"policy":{"coverage":"x"}}`)})
 		},
-		"the model is asked for turn 2, and Options.Turns has 1": func(t bridgetest.T) {
+		"the model is asked for turn 2, and the test has 1": func(t bridgetest.T) {
 			bridgetest.New(t, bridgetest.Options{Tools: []*function.Function{tool}, Turns: []bridgetest.Turn{calls}}).Run("hi")
 		},
 		"context deadline exceeded; it waits for approval": func(t bridgetest.T) {

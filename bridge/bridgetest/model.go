@@ -38,7 +38,11 @@ func Fail(code, detail string) Turn {
 	}
 }
 
-// codeTurnsEnded is the code of a run that needs more turns than Options.Turns has.
+// Model is a model of these turns: of each session the first request gets the first
+// one, whatever process asks. A session that needs more fails with turns_ended.
+func Model(all ...Turn) executor.Model { return turns(all) }
+
+// codeTurnsEnded is the code of a run that needs more turns than there are.
 const codeTurnsEnded = "turns_ended"
 
 type turns []Turn
@@ -54,7 +58,7 @@ func (ts turns) Generate(_ context.Context, r executor.Request, delta func(strin
 	}
 	if done >= len(ts) {
 		return executor.Answer{}, &executor.Error{
-			Code: codeTurnsEnded, Detail: fmt.Sprintf("the model is asked for turn %d, and Options.Turns has %d", done+1, len(ts)),
+			Code: codeTurnsEnded, Detail: fmt.Sprintf("the model is asked for turn %d, and the test has %d", done+1, len(ts)),
 		}
 	}
 	answer, err := ts[done](r)

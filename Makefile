@@ -79,11 +79,12 @@ test: ## run the tests, without the race detector
 # (PURE: a law of internal/archtest), the tests of such laws and of the wire
 # (LAWS: they read files, fold and start the go command), packages that link the
 # libraries (LIBRARIES), and the simulation, which runs one goroutine at a time.
-# All others run under it, and so do a part of the simulation and the tests that
-# fold in several goroutines. make nightly-race runs everything under it.
+# All others run under it, and so do the root, whose laws are among its tests, a part
+# of the simulation and the tests that fold in several goroutines. make nightly-race
+# runs everything under it.
 PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
 LAWS      := . ./docs ./internal/archtest ./proof/faults
-LIBRARIES := ./cmd/bridge ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
+LIBRARIES := ./cmd/bridge ./provider/... ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
 # The code of this package runs in children, thousands of which its tests start: the
 # race detector makes them four times slower (570 s instead of 150), and observes
 # little of them. make nightly-race uses it.
@@ -108,7 +109,7 @@ simulated: ## play the seeds of the simulation that belong to make check, and pr
 
 .PHONY: race
 race: ## run the tests of all other packages except e2e under the race detector, and those of the sandbox without it
-	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(LAWS) $(LIBRARIES) $(CHILDREN) ./e2e)")
+	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(filter-out .,$(LAWS)) $(LIBRARIES) $(CHILDREN) ./e2e)")
 	go test -timeout 12m $(CHILDREN)
 
 # e2e starts dozens of processes at a time, each of which syncs its writes. It

@@ -1,35 +1,85 @@
-// Package refold is the root of the module. Its test checks the laws of the
-// repository.
+// Package refold is for a program that owns an agent: a model, a system text and
+// tools. Its sessions survive the death of any process, this one included.
 //
-// Refold runs agent sessions that survive the death of any process. A session
-// is an actor: its state is a fold of its own messages on a NATS JetStream
-// stream, and of nothing else. A session publishes effects: requests for a model
-// turn, a tool call or a timer. Bridges carry effects out and publish
-// settlements, which are events again.
+// # Usage
 //
-// # Path
+//	rt, err := refold.Open(ctx, embedded.Dir("data"))
+//	…
+//	defer rt.Close()
+//	helper, err := rt.Agent("helper",
+//		refold.Model(openai.Model("gpt-4.1")),
+//		refold.System("You know the weather."),
+//		refold.Tools(refold.Func("weather.get", weather, refold.RetrySafe())))
+//	…
+//	run, err := helper.Session("hello").Ask(ctx, "Weather in Bergen?", refold.Submission("order-7"))
+//	…
+//	for u, err := range run.Updates(ctx) {
+//		if text, ok := u.(refold.Text); ok { … }
+//	}
+//	answer, err := run.Wait(ctx)
 //
-// An event is published on refold.in.<session>, or on another door. A
-// session-actor (cmd/session-actor, internal/engine) folds it into the state
-// (actors/session) and publishes every effect that is open. A bridge (cmd/bridge,
-// bridge) claims the effect, carries it out with an executor (internal/llm,
-// internal/tools) and publishes the settlement. Everything that touches NATS goes
-// through internal/natsio and the packages over it, which internal/bus connects.
+// A [Runtime] has the log of the sessions, and serves agents. An [Agent] is a model and
+// tools; a [Session] is a conversation with it; a [Run] is one request of a session.
+// Sessions and runs are in the log, and handles on them do no I/O of their own.
 //
-// # Where things are
+// # Where the log is
 //
-//   - codec, planner, space, actors/spaces, actors/session, subjects: pure. Bytes,
-//     plans, manifests, a session's spaces, the fold, and names. They have no clock
-//     and do no I/O.
-//   - bridge, client: public. Serve your own tools; start and follow runs.
-//   - internal: NATS, the engine of the session-actors, models and tools.
-//   - cmd: two daemons, and the command line program refold.
-//   - e2e: tests of the system from the outside, as processes.
-//   - proof: checks of all the rest: chaos, benchmarks, known faults.
+// Package embedded keeps it in a directory, and needs no server: the whole system runs
+// in this process. [NATS] is the same program on servers, with any number of processes
+// that serve and ask the same agents. Everything else stays the same.
 //
-// # Laws
+// # Definitions
 //
-// internal/archtest states which package may import which, what a pure package
-// may contain, and how long a file may be. Each law is tested with a violation
-// that it must report. Design decisions are in docs/adr.
+// What [Runtime.Agent] is given is the agent's definition. A session gets it with the
+// next Ask, also one that began under another prompt or with other tools. A run keeps
+// the config that it was requested with. If two programs ask one session with two
+// definitions, no run has the other's: the session refuses such a request, and Ask sets
+// its own definition and repeats it.
+//
+// A definition that lacks a tool which the session's overrides, its config or a run
+// names is refused, and so is one that binds a tool more loosely than the install
+// record of the servers.
+//
+// # Crashes
+//
+// A program that is killed and runs again asks with the same [Submission]: it gets the
+// same run.
+//
+//   - Killed before Ask returned: the request is taken once.
+//   - Killed in a turn: the model is asked again, and readers get [TextRestarted].
+//   - Killed in a call of a [RetrySafe] tool: the call starts again, with the same
+//     idempotency key. It ran twice, and it is settled once.
+//   - Killed in another call: its outcome is unknown. The model is told, and so is the
+//     caller, in Answer.Calls.
+//   - Killed after the end: Ask returns the run, and Wait its answer at once.
+//
+// # Reading
+//
+// [Run.Updates], [Session.Updates] and [Run.Wait] read the log, and fold it in this
+// process: what they say is what happened, in the log's order, each thing once, also
+// after a lost connection. Text comes earlier, while the model writes it. The position
+// of an update is valid in any process.
+//
+// # People
+//
+// A tool with [NeedsApproval] waits for a person: [Session.Approvals] shows the call,
+// and a decision counts for the arguments that were shown. Steer, Pause, Resume,
+// Interrupt and Cancel control runs; each returns when the session took or refused it.
+//
+// # Testing
+//
+// Package refoldtest has a model that says what the test says, and a runtime in a
+// directory of the test: no key, no network.
+//
+// # Other packages
+//
+//   - provider/openai, anthropic, gemini, compatible: models.
+//   - bridge, bridge/executor, bridge/function: serve tools and models of a session
+//     that somebody else owns.
+//   - client: everything that can be done with sessions.
+//   - codec, planner, space, subjects, actors: pure. Bytes, plans, manifests, names,
+//     and the fold of a session.
+//   - cmd: the daemons session-actor and bridge, and the command line program refold.
+//
+// docs/architecture.md follows an event through them.
 package refold

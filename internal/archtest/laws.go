@@ -25,6 +25,7 @@ type laws struct {
 	fences   []fence
 	links    []link
 	public   []string // directories of the packages that users import; each stands for itself alone
+	sealed   []exempt // interfaces of the root with methods of internal types, by name
 	pure     []string // directories of pure packages
 	pureStd  []string // packages of the standard library that pure packages import
 	pureMods []pureMod
@@ -69,8 +70,8 @@ var repository = laws{
 		{"internal/yamlfile"},                  // what YAML files may cost
 		{"internal/roles", "internal/secrets"}, // who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spacefiles"},                // folders become manifests
-		{"internal/natsio"},
-		{"internal/streams"}, // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
+		{"internal/natsio", "internal/source"}, // source: what the root and its sources agree on
+		{"internal/streams"},                   // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
 		{"internal/journal", "internal/delivery", "internal/presence"},
 		{"internal/audit", "internal/prompt"}, // the comparisons that engine and refold verify share; the request to a model
 		{"internal/bus"},                      // all of them over one connection
@@ -79,8 +80,10 @@ var repository = laws{
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads the engine's counters
 		{"."}, // the front door: one import for a program that owns an agent
 		{"internal/devserver"},
+		{"embedded", "provider"}, // each links what the root does not
 		{"proof/bench", "proof/chaos", "proof/sim"},
 		{"bridge/bridgetest", "proof/cli"},
+		{"refoldtest"},
 		{"cmd"},
 		{"proof/faults", "proof/kit"},
 	},
@@ -99,9 +102,9 @@ var repository = laws{
 	fences: []fence{
 		{
 			what:  "github.com/nats-io/nats.go",
-			only:  []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence", "internal/bus/testbus", "e2e", "bridge", "client", "proof/bench", "proof/sim", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
+			only:  []string{"internal/natsio", "internal/source", ".", "internal/streams", "internal/journal", "internal/delivery", "internal/presence", "internal/bus/testbus", "e2e", "bridge", "client", "proof/bench", "proof/sim", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
 			tests: true,
-			why:   "JetStream's conflicts, timeouts and stale reads are handled in internal/natsio and the four packages over it; internal/bus/testbus gives tests a plain client; bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; proof/sim delivers messages to a lane; internal/roles/trial tries what no program of ours may do; cmd/refold/bridgecheck reads how bridges acknowledge deliveries, and acknowledges some itself; examples/service-go is a service that knows nothing of Refold",
+			why:   "JetStream's conflicts, timeouts and stale reads are handled in internal/natsio and the four packages over it; internal/bus/testbus gives tests a plain client; the root, bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; proof/sim delivers messages to a lane; internal/roles/trial tries what no program of ours may do; cmd/refold/bridgecheck reads how bridges acknowledge deliveries, and acknowledges some itself; examples/service-go is a service that knows nothing of Refold",
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",
@@ -151,25 +154,29 @@ var repository = laws{
 		},
 		{
 			what:  module + "/internal/devserver",
-			only:  []string{"cmd/refold/cli", "bridge/bridgetest"},
+			only:  []string{"cmd/refold/cli", "bridge/bridgetest", "embedded"},
 			tests: true,
-			why:   "a daemon with a NATS server inside would hide that it was given no address; users' tests have no server to connect to",
+			why:   "a daemon with a NATS server inside would hide that it was given no address; users' tests have no server to connect to, and embedded is for programs without one",
 		},
 	},
 	links: []link{
-		{"github.com/openai/openai-go/v3", []string{"cmd/bridge"}, "providers' SDKs take most of a minute to build, and only the daemon bridge calls providers"},
-		{"github.com/anthropics/anthropic-sdk-go", []string{"cmd/bridge"}, "as OpenAI's"},
-		{"google.golang.org/genai", []string{"cmd/bridge"}, "as OpenAI's"},
+		{"github.com/openai/openai-go/v3", []string{"cmd/bridge", "provider/compatible", "provider/openai"}, "providers' SDKs take most of a minute to build: the daemon bridge calls providers, and programs that import the provider's package"},
+		{"github.com/anthropics/anthropic-sdk-go", []string{"cmd/bridge", "provider/anthropic"}, "as OpenAI's"},
+		{"google.golang.org/genai", []string{"cmd/bridge", "provider/gemini"}, "as OpenAI's"},
 		{"github.com/modelcontextprotocol/go-sdk", []string{"cmd/bridge", "cmd/refold-full"}, "the demo needs no MCP"},
-		{"go.opentelemetry.io", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit"}, "only daemons export telemetry; an interface of two methods reports starts to it"},
+		{"go.opentelemetry.io", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit", "provider/anthropic", "provider/gemini"}, "the SDKs of these providers link it; besides, only daemons export telemetry; an interface of two methods reports starts to it"},
 		{"github.com/prometheus", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit"}, "it answers scrapes; the counters are in internal/meter"},
-		{"google.golang.org/grpc", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit"}, "the exporters of OpenTelemetry need it, and Refold does not"},
+		{"google.golang.org/grpc", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit", "provider/gemini"}, "the exporters of OpenTelemetry and Gemini's SDK need it, and Refold does not"},
 		{module + "/proof", []string{"cmd/refold-full", "proof/kit"}, "the proof kit is for people who check Refold"},
-		{"github.com/nats-io/nats-server/v2/server", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "proof/kit"}, "the demo and tests have a server inside; daemons and clients connect to one"},
-		{"cel.dev/cel-go", []string{"actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "planner", "proof/kit", "space", "subjects"}, "the fold evaluates when"},
+		{"github.com/nats-io/nats-server/v2/server", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "embedded", "proof/kit", "refoldtest"}, "the demo, tests and programs with embedded have a server inside; daemons, clients and programs on NATS connect to one"},
+		{module + "/internal/engine", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "proof/kit", "refoldtest"}, "a program on NATS uses the servers' session-actors"},
+		{"cel.dev/cel-go", []string{".", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "planner", "proof/kit", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects"}, "the fold evaluates when"},
 	},
-	public: []string{".", "actors/sentence", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "planner", "space", "subjects"},
-	pure:   []string{"codec", "planner", "space", "actors", "subjects"},
+	public: []string{".", "actors/sentence", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "embedded", "planner", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects"},
+	sealed: []exempt{
+		{"Source", "package embedded implements it, which the root does not import, and nobody else may"},
+	},
+	pure: []string{"codec", "planner", "space", "actors", "subjects"},
 	pureStd: []string{
 		"bytes", "cmp", "crypto/sha256", "embed", "encoding", "encoding/base64", "encoding/binary",
 		"encoding/hex", "encoding/json", "errors", "fmt", "hash/fnv", "iter", "math", "math/big",
@@ -225,13 +232,14 @@ var repository = laws{
 		{"internal/worker/space.go", "readers of spaces get no secrets"},
 	},
 	naming: []exempt{
-		{"cmd/bridge/models.go", "the constructors: it alone links the providers' libraries"},
+		{"cmd/bridge/models.go", "the constructors of the daemon"},
 		{"cmd/refold/cli/transcript.go", "the name of a format"},
 		{"internal/llm/anthropic", "the package of a provider"},
 		{"internal/llm/gemini", "the package of a provider"},
 		{"internal/llm/openai", "the package of a provider"},
 		{"internal/llm/provider", "the rows"},
 		{"internal/llm/schema", "dialects are named after providers"},
+		{"provider", "each package below it is a provider's"},
 		{"internal/roles/file.go", "the target of the roles that a command line without a file writes; it is below package provider"},
 	},
 }

@@ -71,13 +71,13 @@ var violations = []struct {
 	},
 	{
 		law: "fences", name: "a daemon with a server inside",
-		want:  `cmd/bridge/main.go:2: imports github.com/refold/refold/internal/devserver, which only cmd/refold/cli, bridge/bridgetest may`,
+		want:  `cmd/bridge/main.go:2: imports github.com/refold/refold/internal/devserver, which only cmd/refold/cli, bridge/bridgetest, embedded may`,
 		bad:   "-- cmd/bridge/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/devserver\"\n",
 		clean: "-- cmd/refold/cli/dev.go --\npackage cli\nimport _ \"github.com/refold/refold/internal/devserver\"\n",
 	},
 	{
 		law: "links", name: "by another package",
-		want:  `internal/llm/openai links github.com/openai/openai-go/v3 (internal/llm/openai, github.com/openai/openai-go/v3/option), which only cmd/bridge may: providers' SDKs`,
+		want:  `internal/llm/openai links github.com/openai/openai-go/v3 (internal/llm/openai, github.com/openai/openai-go/v3/option), which only cmd/bridge, provider/compatible, provider/openai may: providers' SDKs`,
 		bad:   "-- internal/llm/openai/o.go --\npackage main\nimport _ \"github.com/openai/openai-go/v3/option\"\n",
 		clean: "-- internal/llm/openai/o.go --\npackage openai\nimport _ \"github.com/openai/openai-go/v3/option\"\n",
 	},
@@ -116,6 +116,12 @@ var violations = []struct {
 		want:  `client: result.Each shows internal/audit.Hit: users of a public package can't name it`,
 		bad:   "-- client/c.go --\npackage client\nimport \"github.com/refold/refold/internal/audit\"\nfunc New() *result { return nil }\ntype result struct{}\nfunc (*result) Each(func(audit.Hit)) {}\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
 		clean: "-- client/c.go --\npackage client\nimport \"github.com/refold/refold/internal/audit\"\nfunc New() *result { return nil }\ntype result struct{}\nfunc (*result) each(func(audit.Hit)) {}\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
+	},
+	{
+		law: "surface", name: "a sealed interface, which is the root's alone",
+		want:  `client: Source.Open shows internal/source.Opened: users of a public package can't name it`,
+		bad:   "-- client/c.go --\npackage client\nimport \"github.com/refold/refold/internal/source\"\ntype Source interface { Open() source.Opened }\n-- internal/source/s.go --\npackage source\ntype Opened struct{}\n",
+		clean: "-- r.go --\npackage refold\nimport \"github.com/refold/refold/internal/source\"\ntype Source interface { Open() source.Opened }\nfunc Open(Source) {}\n-- internal/source/s.go --\npackage source\ntype Opened struct{}\n",
 	},
 	{
 		law: "surface", name: "another name for it",

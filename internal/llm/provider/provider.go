@@ -1,7 +1,7 @@
-// Package provider has a row for each kind of model that the daemon bridge calls
-// over the network: all that other packages know about it. To add one, write its
-// package, its row here, and its constructor in cmd/bridge, which alone links the
-// providers' libraries.
+// Package provider has a row for each kind of model that bridges call over the
+// network: all that other packages know about it. To add one, write its package, its
+// row here, its constructor in cmd/bridge, and its package below provider at the
+// module's root, for programs that own an agent.
 package provider
 
 import (

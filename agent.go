@@ -1,0 +1,273 @@
+package refold
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// RunConfig is how runs behave: their budget, deadlines, retries, prices, step rules.
+type RunConfig = session.RunConfig
+
+// Step is what a function of PrepareStep is given.
+type Step = executor.StepRequest
+
+// StepChoice is what a function of PrepareStep returns.
+type StepChoice = executor.StepChoice
+
+// Agent is a model, a system text and tools: the definition of it. Sessions get the
+// definition with their next Ask, also those that have another one of the same agent.
+type Agent struct {
+	rt     *Runtime
+	name   string
+	config json.RawMessage // a RunConfig
+	tools  json.RawMessage // a registry
+	hash   string          // of both
+
+	mu      sync.Mutex
+	defined map[string]bool // sessions that had the definition when they were last asked
+}
+
+// definedMax is how many sessions an agent remembers as defined. Of others it asks the
+// log.
+const definedMax = 10_000
+
+// AgentOption is an option of Runtime.Agent.
+type AgentOption func(*definition)
+
+// definition is an agent under construction.
+type definition struct {
+	model     ModelRef
+	config    RunConfig
+	system    *string
+	tools     []*Tool
+	hook      executor.PrepareStep
+	elsewhere bool
+}
+
+// Model sets the model. It is required.
+func Model(m ModelRef) AgentOption { return func(d *definition) { d.model = m } }
+
+// System sets the system text of every run.
+func System(text string) AgentOption { return func(d *definition) { d.system = &text } }
+
+// Tools adds tools. The target of a tool without the option function.Target is the
+// agent's name, so that programs with tools of the same id don't take each other's
+// calls.
+func Tools(tools ...*Tool) AgentOption {
+	return func(d *definition) { d.tools = append(d.tools, tools...) }
+}
+
+// Config sets the rest of the config of every run. Model, System and PrepareStep win
+// over its fields.
+func Config(c RunConfig) AgentOption { return func(d *definition) { d.config = c } }
+
+// PrepareStep calls fn before each turn, to choose its tools, system text and model.
+// The session records the choice. If fn fails, the turn has the agent's own, unless
+// Config has a step_hook with the fallback fail.
+func PrepareStep(fn func(context.Context, Step) (StepChoice, error)) AgentOption {
+	return func(d *definition) { d.hook = fn }
+}
+
+// ServedElsewhere is for a process that only asks: others serve the agent, with the
+// same definition.
+func ServedElsewhere() AgentOption { return func(d *definition) { d.elsewhere = true } }
+
+// Agent checks a whole definition, and then serves its tools and its model from this
+// process until Close. name is a subject's token, 1 to 64 of A-Za-z0-9_-. The error
+// reports every problem, and nothing is served then.
+func (rt *Runtime) Agent(name string, o ...AgentOption) (*Agent, error) {
+	var d definition
+	for _, option := range o {
+		option(&d)
+	}
+	a, tools, err := d.agent(rt, name)
+	if err != nil {
+		return nil, fmt.Errorf("agent %s: %w", name, err)
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	switch {
+	case rt.closed:
+		return nil, fmt.Errorf("agent %s: the runtime is closed", name)
+	case rt.agents[name] != nil:
+		return nil, fmt.Errorf("agent %s: this runtime has an agent of that name", name)
+	}
+	if !d.elsewhere {
+		if err := d.serve(rt, name, tools); err != nil {
+			return nil, fmt.Errorf("agent %s: %w", name, err)
+		}
+	}
+	rt.agents[name] = a
+	return a, nil
+}
+
+// agent returns the agent, and its tools with their targets.
+func (d *definition) agent(rt *Runtime, name string) (*Agent, []*Tool, error) {
+	var wrong []error
+	if !planner.IsName(name) {
+		wrong = append(wrong, errors.New("its name is not 1 to 64 of A-Za-z0-9_-"))
+	}
+	wrong = append(wrong, d.model.validate())
+	tools := slices.Clone(d.tools)
+	for i, t := range tools {
+		if t == nil {
+			wrong = append(wrong, fmt.Errorf("tools[%d]: is nil", i))
+			continue
+		}
+		tools[i] = t.ServedBy(name)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, nil, err
+	}
+	a := &Agent{rt: rt, name: name, tools: json.RawMessage(`{"tools":[]}`), defined: map[string]bool{}}
+	var err error
+	if len(tools) > 0 {
+		if a.tools, err = function.Specs(tools...); err != nil {
+			return nil, nil, err
+		}
+	}
+	config := d.config
+	config.Provider, config.Model = d.model.Provider, d.model.Model
+	if d.system != nil {
+		config.System = *d.system
+	}
+	if d.hook != nil {
+		hook := session.StepHook{}
+		if config.StepHook != nil {
+			hook = *config.StepHook
+		}
+		hook.Hook = name
+		config.StepHook = &hook
+	}
+	packed, err := codec.Marshal(config)
+	if err == nil {
+		a.config, err = codec.ToJSON(packed)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("config: %w", err)
+	}
+	hash, err := client.DefinitionOf(a.config, a.tools)
+	a.hash = hash.String()
+	return a, tools, err
+}
+
+// serve starts a bridge with what the agent needs and no other agent of this process
+// serves. The caller holds the runtime's lock.
+func (d *definition) serve(rt *Runtime, name string, tools []*Tool) (err error) {
+	served, has := rt.models[d.model.Provider]
+	for _, t := range tools {
+		if other := rt.targets[t.Target()]; other != "" {
+			return fmt.Errorf("tool %s: agent %s of this process serves the target %s already: give one of them another, with function.Target", t.ToolID(), other, t.Target())
+		}
+	}
+	switch {
+	case has && served != d.model.Account:
+		return fmt.Errorf("another agent of this process calls %s with another address or key: give one of the two models another name of its provider, with As", d.model.Provider)
+	case !has && d.model.Open == nil:
+		return fmt.Errorf("model %s of %s: this process can't call it: take it from a package of a provider, or give the option ServedElsewhere", d.model.Model, d.model.Provider)
+	case has && len(tools) == 0 && d.hook == nil:
+		return nil // nothing is left to serve
+	}
+	b, err := rt.connectBridge(rt.serving, name)
+	if err != nil {
+		return err
+	}
+	if err := d.addTo(b, name, tools, !has); err != nil {
+		b.Close()
+		return err
+	}
+	rt.models[d.model.Provider] = d.model.Account
+	for _, t := range tools {
+		rt.targets[t.Target()] = name
+	}
+	rt.serve(name, b)
+	return nil
+}
+
+func (d *definition) addTo(b *bridge.Bridge, name string, tools []*Tool, withModel bool) error {
+	if len(tools) > 0 {
+		if err := b.Functions(tools); err != nil {
+			return err
+		}
+	}
+	if d.hook != nil {
+		if err := b.Step(name, d.hook); err != nil {
+			return err
+		}
+	}
+	if !withModel {
+		return nil
+	}
+	m, err := d.model.Open()
+	if err != nil {
+		return fmt.Errorf("model %s of %s: %w", d.model.Model, d.model.Provider, err)
+	}
+	return b.Model(d.model.Provider, m, d.model.Serve...)
+}
+
+// Session returns a handle on a session with this agent. It does no I/O: the session
+// opens with its first Ask. An id is 1 to 64 of A-Za-z0-9_-.
+func (a *Agent) Session(id string) *Session { return &Session{rt: a.rt, agent: a, id: id} }
+
+// Name returns the agent's name.
+func (a *Agent) Name() string { return a.name }
+
+// define gives a session the agent's definition, unless it has it.
+func (a *Agent) define(ctx context.Context, sid string) error {
+	a.mu.Lock()
+	known := a.defined[sid]
+	a.mu.Unlock()
+	if known {
+		return nil
+	}
+	c := a.rt.client
+	has, err := c.Definition(ctx, sid)
+	if err != nil {
+		return err
+	}
+	if has.String() != a.hash {
+		taken := func(what string, seq uint64, err error) error {
+			if err == nil {
+				_, err = c.Taken(ctx, sid, seq)
+			}
+			if err != nil {
+				return fmt.Errorf("set the %s of agent %s: %w", what, a.name, err)
+			}
+			return nil
+		}
+		seq, err := c.SetRegistry(ctx, sid, a.tools, "")
+		if err := taken("tools", seq, err); err != nil {
+			return err
+		}
+		seq, err = c.Configure(ctx, sid, a.config, "")
+		if err := taken("config", seq, err); err != nil {
+			return err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.defined) >= definedMax {
+		clear(a.defined)
+	}
+	a.defined[sid] = true
+	return nil
+}
+
+// forget makes the next Ask look at the session's definition again.
+func (a *Agent) forget(sid string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.defined, sid)
+}

@@ -1,0 +1,135 @@
+package refold_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/refold/refold"
+	"github.com/refold/refold/embedded"
+	"github.com/refold/refold/refoldtest"
+)
+
+type city struct {
+	Name string `json:"name"`
+}
+
+func weather(_ context.Context, in city) (string, error) { return "rain in " + in.Name, nil }
+
+// A program that owns an agent. With a real model it is the same, but for the model:
+// refold.Model(openai.Model("gpt-4.1")).
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "refold-example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+
+	rt, err := refold.Open(ctx, embedded.Dir(dir))
+	if err != nil {
+		panic(err)
+	}
+	defer rt.Close()
+	helper, err := rt.Agent("helper",
+		refold.Model(refoldtest.Model(refoldtest.Calls(refoldtest.To("weather_get", city{"Bergen"})), refoldtest.Say("It rains."))),
+		refold.System("You know the weather."),
+		refold.Tools(refold.Func("weather.get", weather, refold.RetrySafe())))
+	if err != nil {
+		panic(err)
+	}
+	run, err := helper.Session("hello").Ask(ctx, "Weather in Bergen?", refold.Submission("order-7"))
+	if err != nil {
+		panic(err)
+	}
+	for u, err := range run.Updates(ctx) {
+		if err != nil {
+			panic(err)
+		}
+		if u, ok := u.(refold.ToolEnded); ok {
+			fmt.Println(u.Call.Tool, u.Call.Status)
+		}
+	}
+	answer, err := run.Wait(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(answer.Text)
+	// Output:
+	// weather_get succeeded
+	// It rains.
+}
+
+// A call that waits for a person: the answer goes on when the person has decided.
+func ExampleSession_Approve() {
+	ctx, t := exampleContext()
+	defer t.end()
+	helper, err := refoldtest.Open(t).Agent("helper",
+		refold.Model(refoldtest.Model(refoldtest.Calls(refoldtest.To("weather_get", city{"Bergen"})), refoldtest.Say("It rains."))),
+		refold.Tools(refold.Func("weather.get", weather, refold.NeedsApproval())))
+	if err != nil {
+		panic(err)
+	}
+	s := helper.Session("hello")
+	run, err := s.Ask(ctx, "Weather in Bergen?")
+	if err != nil {
+		panic(err)
+	}
+	for u, err := range run.Updates(ctx) {
+		if err != nil {
+			panic(err)
+		}
+		if _, waits := u.(refold.ApprovalAsked); !waits {
+			continue
+		}
+		calls, err := s.Approvals(ctx)
+		if err != nil {
+			panic(err)
+		}
+		for _, call := range calls {
+			fmt.Println("approve", call.ToolName, call.Arguments)
+			if err := s.Approve(ctx, call); err != nil {
+				panic(err)
+			}
+		}
+	}
+	answer, err := run.Wait(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(answer.Text)
+	// Output:
+	// approve weather_get {"name":"Bergen"}
+	// It rains.
+}
+
+// exampleT is what refoldtest needs of a test.
+type exampleT struct {
+	ctx      context.Context
+	cleanups []func()
+}
+
+func exampleContext() (context.Context, *exampleT) {
+	ctx := context.Background()
+	return ctx, &exampleT{ctx: ctx}
+}
+
+func (t *exampleT) end() {
+	for i := len(t.cleanups) - 1; i >= 0; i-- {
+		t.cleanups[i]()
+	}
+}
+
+func (t *exampleT) Helper()                        {}
+func (t *exampleT) Context() context.Context       { return t.ctx }
+func (t *exampleT) Cleanup(f func())               { t.cleanups = append(t.cleanups, f) }
+func (t *exampleT) Errorf(format string, a ...any) { fmt.Printf(format+"\n", a...) }
+func (t *exampleT) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
+func (t *exampleT) TempDir() string {
+	dir, err := os.MkdirTemp("", "refold-example")
+	if err != nil {
+		panic(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}

@@ -1,0 +1,269 @@
+package refold
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+)
+
+// Updates yields what happens in the session, in all its runs, after a position: that of
+// an earlier update, or now if it is empty. It goes on after a lost connection. If the
+// model began the turn again since, a TextRestarted comes, and then the whole text.
+// Leaving the loop stops nothing; the last pair has the error, if there is one, which is
+// that of ctx when ctx ends.
+func (s *Session) Updates(ctx context.Context, after string) iter.Seq2[Update, error] {
+	return func(yield func(Update, error) bool) {
+		at, err := parsePosition(after)
+		if err == nil && after == "" {
+			at.seq, err = s.rt.client.LastEvent(ctx)
+			at.seq++
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		s.updates(ctx, at)(yield)
+	}
+}
+
+// updates yields what happens after a position.
+func (s *Session) updates(ctx context.Context, after position) iter.Seq2[Update, error] {
+	return func(yield func(Update, error) bool) {
+		v, err := s.rt.client.EventViewer(ctx, s.id)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer v.Close()
+		f := following{after: after, at: position{seq: after.seq}, calls: map[string]Call{}, turns: map[uint32]uint32{}}
+		for shown, err := range v.Shown(ctx, after.seq) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			f.take(&shown)
+			for _, u := range f.out {
+				if !yield(u, nil) {
+					return
+				}
+			}
+			f.out = f.out[:0]
+		}
+	}
+}
+
+// following turns what a viewer shows into updates.
+type following struct {
+	after position // of the reader; what is before it is left out
+	at    position // of the latest update
+
+	text  strings.Builder   // of the open turn, as the reader has it
+	calls map[string]Call   // that have no end, by name
+	turns map[uint32]uint32 // of runs that have not ended: the latest turn
+
+	out []Update
+}
+
+// take takes the next step.
+func (f *following) take(s *client.Shown) {
+	switch s.Kind {
+	case client.ShownText:
+		f.write(s)
+	case client.ShownAgain:
+		f.restart(s)
+	case client.ShownDone, client.ShownFailed:
+		if f.isBehind() { // it ended with less text than the reader has
+			f.restart(s)
+		}
+		f.text.Reset()
+		f.at.text, f.at.sum, f.after.text = 0, 0, 0
+		f.turns[s.Run] = s.Turn
+	case client.ShownEvent:
+		f.event(s.Event)
+	}
+}
+
+// isBehind reports whether the reader has text that has not come again.
+func (f *following) isBehind() bool { return f.after.text > 0 && f.text.Len() < f.after.text }
+
+func (f *following) write(s *client.Shown) {
+	f.text.WriteString(s.Text)
+	if f.isBehind() {
+		return
+	}
+	text := s.Text
+	if f.after.text > 0 {
+		all := f.text.String()
+		if text = all[f.after.text:]; sumOf(all[:f.after.text]) != f.after.sum {
+			f.out = append(f.out, TextRestarted{about: about{s.Run, f.at}, Turn: s.Turn})
+			text = all
+		}
+		f.after.text = 0
+	}
+	if text == "" {
+		return
+	}
+	f.at.text, f.at.sum = f.text.Len(), sumOf(f.text.String())
+	f.out = append(f.out, Text{about: about{s.Run, f.at}, Turn: s.Turn, Text: text})
+}
+
+// restart makes the text of the turn void.
+func (f *following) restart(s *client.Shown) {
+	f.text.Reset()
+	f.after.text, f.at.text, f.at.sum = 0, 0, 0
+	f.out = append(f.out, TextRestarted{about: about{s.Run, f.at}, Turn: s.Turn})
+}
+
+// event emits what an event did.
+func (f *following) event(e *client.Folded) {
+	if e.Seq != f.at.seq {
+		f.at.seq, f.at.n = e.Seq, 0
+	}
+	for _, n := range e.Progress {
+		switch d := n.Data.(type) {
+		case session.TurnSettled:
+			f.asked(e, d)
+		case session.CallSettled:
+			f.ended(Call{Name: d.Effect, Tool: d.ToolName, Status: string(d.Status), Code: d.Code, Detail: d.Detail})
+		}
+	}
+	f.requested(e)
+	for _, n := range e.Notices {
+		f.notice(n)
+	}
+}
+
+// requested emits what people asked, if the session took it.
+func (f *following) requested(e *client.Folded) {
+	env, err := session.ReadEnvelope(e.Payload)
+	for _, n := range e.Notices {
+		if _, refused := n.Data.(session.EventRejected); refused {
+			return
+		}
+	}
+	switch run := e.State.Run; {
+	case err != nil || run == nil:
+	case env.Type == session.TypeRunPauseRequested:
+		f.emit(RunPaused{f.next(run.Number)})
+	case env.Type == session.TypeRunResumeRequested:
+		f.emit(RunResumed{f.next(run.Number)})
+	case env.Type == session.TypeApprovalDecided:
+		var b session.ApprovalDecided
+		if codec.Decode(env.Data, &b) != nil {
+			return
+		}
+		call, asked := f.calls[b.Call]
+		if !asked {
+			call = Call{Name: b.Call}
+		}
+		f.emit(ApprovalDecided{f.next(run.Number), call, b.Decision, b.Reason})
+	}
+}
+
+// asked emits the calls of a turn.
+func (f *following) asked(e *client.Folded, d session.TurnSettled) {
+	var b session.ToolCallsObserved
+	env, err := session.ReadEnvelope(e.Payload)
+	if err != nil || d.Calls == 0 || env.Type != session.TypeToolCallsObserved || codec.Decode(env.Data, &b) != nil {
+		return
+	}
+	turn, _, _ := strings.Cut(b.Effect, "a") // of an attempt: r1t2a3
+	for i := range b.Calls {
+		call := Call{Name: fmt.Sprintf("%sc%d", turn, i), Tool: b.Calls[i].ToolName, Arguments: b.Calls[i].Arguments}
+		f.calls[call.Name] = call
+		f.emit(ToolAsked{f.next(runOf(call.Name)), call})
+	}
+}
+
+// ended emits the end of a call.
+func (f *following) ended(c Call) {
+	if asked, ok := f.calls[c.Name]; ok {
+		c.Arguments = asked.Arguments
+		delete(f.calls, c.Name)
+	}
+	f.emit(ToolEnded{f.next(runOf(c.Name)), c})
+}
+
+func (f *following) notice(n session.Notice) {
+	switch d := n.Data.(type) {
+	case session.RunPlaced:
+		if n.Type == session.NoticeRunQueued {
+			f.emit(RunQueued{f.next(d.Run)})
+		} else {
+			f.emit(RunStarted{f.next(d.Run)})
+		}
+	case session.ApprovalRequested:
+		call := Call{Name: d.Call, Tool: d.ToolName, Arguments: d.Arguments}
+		if asked, ok := f.calls[d.Call]; ok {
+			call = asked
+		}
+		f.emit(ApprovalAsked{f.next(runOf(d.Call)), call})
+	case session.RunFinished:
+		f.emit(RunEnded{f.next(d.Run), d.Lifecycle, d.Code, d.Detail, f.turns[d.Run]})
+		delete(f.turns, d.Run)
+	case session.BudgetExceeded:
+		f.emit(RunPaused{f.next(d.Run)})
+	}
+}
+
+// next returns the place of an event's next update.
+func (f *following) next(run uint32) about {
+	f.at.n++
+	return about{run, f.at}
+}
+
+// emit appends an update of an event, unless the reader has it.
+func (f *following) emit(u Update) {
+	if at := u.place().at; at.seq != f.after.seq || at.n > f.after.n {
+		f.out = append(f.out, u)
+	}
+}
+
+// position is where a reader is: it has the first n updates of the event at seq, and
+// text bytes of the turn that is open then.
+type position struct {
+	seq  uint64
+	n    int
+	text int
+	sum  uint64 // of that text
+}
+
+// String formats it, for parsePosition.
+func (p position) String() string {
+	if p.text == 0 {
+		return fmt.Sprintf("%d-%d", p.seq, p.n)
+	}
+	return fmt.Sprintf("%d-%d-%d-%x", p.seq, p.n, p.text, p.sum)
+}
+
+// parsePosition parses a position; empty is the zero value.
+func parsePosition(text string) (p position, err error) {
+	if text == "" {
+		return p, nil
+	}
+	if strings.Count(text, "-") == 1 {
+		text += "-0-0"
+	}
+	if _, err := fmt.Sscanf(text, "%d-%d-%d-%x", &p.seq, &p.n, &p.text, &p.sum); err != nil || p.seq == 0 || p.n < 0 || p.text < 0 {
+		return position{}, fmt.Errorf("updates after %q: it is not the position of an update", text)
+	}
+	return p, nil
+}
+
+func sumOf(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return h.Sum64()
+}
+
+// runOf returns the run of a call, r1t2c0.
+func runOf(call string) (run uint32) {
+	_, _ = fmt.Sscanf(call, "r%d", &run) // 0: it is no call's name
+	return run
+}

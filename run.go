@@ -1,0 +1,131 @@
+package refold
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+)
+
+// Run is a handle on one request of a session. It is safe for concurrent use.
+type Run struct {
+	session *Session
+	number  uint32
+	seq     uint64 // of an event that requested or steered it; 0: not known
+	began   uint64 // sequence of the first event about it; 0: not known
+}
+
+// Number returns the run's number in its session; runs count from 1.
+func (r *Run) Number() uint32 { return r.number }
+
+// Cancel ends the run at once, or removes it from the queue. A call that has begun may
+// still have taken effect.
+func (r *Run) Cancel(ctx context.Context) error {
+	seq, err := r.session.rt.client.Cancel(ctx, r.session.id, client.ControlOptions{Run: r.number})
+	return r.session.taken(ctx, seq, err)
+}
+
+// Answer is what a run came to.
+type Answer struct {
+	Text   string // of the model's last turn
+	Calls  []Call // of all its turns, in the order in which they ended
+	Usage  session.UsageTotal
+	Cost   int64 // micro-units, by the prices of the config
+	Run    uint32
+	Turns  uint32
+	Finish string // why the model ended its answer, if not by itself: length, content_filter, …
+}
+
+// Call is a tool call of a run.
+type Call struct {
+	Name      string // r1t2c0
+	Tool      string // as the model called it
+	Arguments string // JSON, as the model wrote it; empty if they are too large for an event
+	Status    string // succeeded, failed, cancelled, outcome_unknown, ignored
+	Code      string // of a call that did not succeed
+	Detail    string
+}
+
+// Wait waits for the end of the run, and returns its answer: at once if the run has
+// ended, however long ago. When ctx ends, the run goes on.
+//
+// It fails with a *RunError if the run failed, or was cancelled or interrupted, and with
+// a *QuarantinedError if the session is quarantined.
+func (r *Run) Wait(ctx context.Context) (*Answer, error) {
+	c := r.session.rt.client
+	seq, err := r.requested(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from, err := c.LastNotice(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("wait for run %d: %w", r.number, err)
+	}
+	end, err := c.End(ctx, r.session.id, seq, from+1, nil)
+	if err != nil {
+		return nil, err
+	}
+	a := &Answer{Run: end.Run, Usage: end.Usage, Cost: end.Cost, Finish: end.FinishReason}
+	if a.Text, err = c.Text(ctx, end.Output); err != nil {
+		return nil, fmt.Errorf("read the answer of run %d: %w", end.Run, err)
+	}
+	for u, err := range r.Updates(ctx) { // all of them are in the log
+		switch u := u.(type) {
+		case ToolEnded:
+			a.Calls = append(a.Calls, u.Call)
+		case RunEnded:
+			a.Turns = u.Turns
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if end.Lifecycle != session.Completed {
+		return nil, &RunError{Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, Answer: a}
+	}
+	return a, nil
+}
+
+// requested returns the sequence of an event that requested the run.
+func (r *Run) requested(ctx context.Context) (uint64, error) {
+	if r.seq != 0 {
+		return r.seq, nil
+	}
+	return r.begin(ctx)
+}
+
+// begin returns the sequence of the first event about the run.
+func (r *Run) begin(ctx context.Context) (uint64, error) {
+	if r.began != 0 {
+		return r.began, nil
+	}
+	return r.session.rt.client.Began(ctx, r.session.id, r.number)
+}
+
+// Updates yields what happens in the run, from its request to RunEnded, each time from
+// the start. It goes on after a lost connection. Leaving the loop stops nothing; the
+// last pair has the error, if there is one, which is that of ctx when ctx ends.
+func (r *Run) Updates(ctx context.Context) iter.Seq2[Update, error] {
+	return func(yield func(Update, error) bool) {
+		began, err := r.begin(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for u, err := range r.session.updates(ctx, position{seq: began}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if u.place().Run != r.number {
+				continue
+			}
+			_, ended := u.(RunEnded)
+			if !yield(u, nil) || ended {
+				return
+			}
+		}
+	}
+}

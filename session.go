@@ -2,6 +2,7 @@ package refold
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -35,7 +36,14 @@ const (
 type File = client.File
 
 // AskOption is an option of Session.Ask.
-type AskOption func(*client.RunOptions)
+type AskOption func(*asking)
+
+// asking is a request under construction.
+type asking struct {
+	client.RunOptions
+	format json.RawMessage // of the answer; nil: the agent's
+	wrong  error
+}
 
 // Submission names the request for as long as the session lives: the same id with the
 // same text is one run, whoever asks, and whenever. So a program can ask again after
@@ -44,15 +52,15 @@ func Submission(id string) AskOption {
 	if len(id) > session.IDBytesMax {
 		id = codec.Sum([]byte(id)).String()
 	}
-	return func(o *client.RunOptions) { o.Submission = id }
+	return func(o *asking) { o.RunOptions.Submission = id }
 }
 
 // WhenBusy says what happens to the request while a run is active.
-func WhenBusy(b Busy) AskOption { return func(o *client.RunOptions) { o.WhenBusy = string(b) } }
+func WhenBusy(b Busy) AskOption { return func(o *asking) { o.RunOptions.WhenBusy = string(b) } }
 
 // Files adds files to the request, after its text.
 func Files(f ...File) AskOption {
-	return func(o *client.RunOptions) { o.Files = append(o.Files, f...) }
+	return func(o *asking) { o.RunOptions.Files = append(o.RunOptions.Files, f...) }
 }
 
 // asksMax is how often Ask sets its definition, if others change it each time.
@@ -69,9 +77,13 @@ func (s *Session) Ask(ctx context.Context, text string, o ...AskOption) (*Run, e
 	if s.agent == nil {
 		return nil, fmt.Errorf("ask session %s: a session of Runtime.Session has no agent: ask one of Agent.Session", s.id)
 	}
-	options := client.RunOptions{Agent: s.agent.hash}
+	request := asking{RunOptions: client.RunOptions{Agent: s.agent.hash}}
 	for _, option := range o {
-		option(&options)
+		option(&request)
+	}
+	options, err := request.options(s.agent.config)
+	if err != nil {
+		return nil, fmt.Errorf("ask session %s: %w", s.id, err)
 	}
 	var refused error
 	for range asksMax {

@@ -49,6 +49,16 @@ func rawSchemaOf(text []byte) (codec.Raw, error) {
 	return raw, nil
 }
 
+// SchemaOf returns the JSON Schema of a type that is an object in JSON, derived as New
+// derives that of its arguments: for the form of an answer.
+func SchemaOf[T any]() (json.RawMessage, error) {
+	schema, err := schemaOf(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(schema)
+}
+
 func schemaOf(in reflect.Type) (object, error) {
 	d := &derivation{root: in, defs: object{}, names: map[reflect.Type]string{}}
 	schema, err := d.of(in)

@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"iter"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -41,19 +43,68 @@ func (s *Session) updates(ctx context.Context, after position) iter.Seq2[Update,
 			return
 		}
 		defer v.Close()
-		f := following{after: after, at: position{seq: after.seq}, calls: map[string]Call{}, turns: map[uint32]uint32{}}
-		for shown, err := range v.Shown(ctx, after.seq) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			f.take(&shown)
-			for _, u := range f.out {
-				if !yield(u, nil) {
+		inner, cancel := context.WithCancel(ctx)
+		var reading sync.WaitGroup
+		defer reading.Wait()
+		defer cancel()
+		q := &quiet{session: s}
+		news, waits := make(chan happened), make(chan []Waiting)
+		reading.Go(func() { s.read(inner, v, after, q, news) })
+		reading.Go(func() { q.watch(inner, waits) })
+		at := after
+		for {
+			select {
+			case h := <-news:
+				for _, u := range h.updates {
+					at = u.place().at
+					if !yield(u, nil) {
+						return
+					}
+				}
+				if h.err != nil {
+					yield(nil, h.err)
 					return
 				}
+			case all := <-waits:
+				for _, w := range all {
+					w.at = at
+					if !yield(w, nil) {
+						return
+					}
+				}
+			case <-ctx.Done():
+				yield(nil, ctx.Err())
+				return
 			}
-			f.out = f.out[:0]
+		}
+	}
+}
+
+// happened is what a step of a viewer says.
+type happened struct {
+	updates []Update
+	err     error
+}
+
+// read sends what happens after a position, until ctx ends.
+func (s *Session) read(ctx context.Context, v *client.Viewer, after position, q *quiet, to chan<- happened) {
+	f := following{after: after, at: position{seq: after.seq}, calls: map[string]Call{}, turns: map[uint32]uint32{}}
+	for shown, err := range v.Shown(ctx, after.seq) {
+		q.heard.Store(time.Now().UnixNano())
+		if err == nil {
+			f.take(&shown)
+		}
+		if shown.Event != nil {
+			q.idle.Store(shown.Event.State.Run == nil)
+		}
+		if len(f.out) == 0 && err == nil {
+			continue
+		}
+		select {
+		case to <- happened{f.out, err}:
+			f.out = nil
+		case <-ctx.Done():
+			return
 		}
 	}
 }

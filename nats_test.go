@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,14 +28,23 @@ import (
 	"github.com/refold/refold/refoldtest"
 )
 
+// provisioned creates the streams on servers.
+func provisioned(t *testing.T, node *bustest.Node, replicas int) {
+	t.Helper()
+	ctx := testbus.Context(t)
+	b, err := bus.Connect(ctx, natsio.Options{URL: node.URL()})
+	ok(t, err)
+	defer b.Close()
+	ok(t, b.Provision(ctx, testbus.Conf(t, ""), replicas))
+	_, err = engine.EnsureInstall(ctx, b, []byte(`{"v":1,"rules":1,"tools":[]}`))
+	ok(t, err)
+}
+
 // carried runs a session-actor on servers until the test ends.
-func carried(t *testing.T, node *bustest.Node, replicas int) {
+func carried(t *testing.T, node *bustest.Node) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(testbus.Context(t))
 	b, err := bus.Connect(ctx, natsio.Options{URL: node.URL()})
-	ok(t, err)
-	ok(t, b.Provision(ctx, testbus.Conf(t, ""), replicas))
-	_, err = engine.EnsureInstall(ctx, b, []byte(`{"v":1,"rules":1,"tools":[]}`))
 	ok(t, err)
 	h := engine.New(b, slog.New(slog.DiscardHandler), engine.Options{})
 	done := make(chan error, 1)
@@ -74,7 +84,8 @@ func TestTwoProcessesOnThreeServers(t *testing.T) {
 	t.Parallel()
 	ctx := testbus.Context(t)
 	nodes := bustest.Cluster(t, 3)
-	carried(t, nodes[0], 3)
+	provisioned(t, nodes[0], 3)
+	carried(t, nodes[0])
 	var calls atomic.Int32
 	var agents []*refold.Agent
 	model := refoldtest.Model(refoldtest.Calls(refoldtest.To("count_up", nil)), refoldtest.Say("done"))
@@ -168,5 +179,38 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	cancel()
 	if err := rt.Wait(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+// A reader is told what a run waits for, and that it goes on.
+func TestReaderIsToldWhatARunWaitsFor(t *testing.T) {
+	t.Parallel()
+	ctx := testbus.Context(t)
+	node := bustest.Server(t)
+	provisioned(t, node, 1)
+	rt := onServers(t, node)
+	a, err := rt.Agent("helper", refold.Model(refold.ModelRef{Provider: "repeats", Model: "repeats"}), refold.System("hello"), refold.ServedElsewhere())
+	ok(t, err)
+	run, err := a.Session("s").Ask(ctx, "hi") // the log takes it, though nobody carries the session
+	ok(t, err)
+	var got []string
+	for u, err := range run.Updates(ctx) {
+		ok(t, err)
+		w, waits := u.(refold.Waiting)
+		if !waits {
+			continue
+		}
+		got = append(got, w.For+" "+w.Target+" "+w.Cause)
+		switch got[len(got)-1] {
+		case "session-actor  silent":
+			carried(t, node)
+		case "model repeats unserved":
+			_, err := rt.Agent("serves", repeating)
+			ok(t, err)
+		}
+	}
+	want := []string{"session-actor  silent", "session-actor  ", "model repeats unserved"}
+	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		t.Errorf("got %q, want %q, and the end of the last one if it is seen", got, want)
 	}
 }

@@ -119,7 +119,7 @@ func (r *Run) Updates(ctx context.Context) iter.Seq2[Update, error] {
 				yield(nil, err)
 				return
 			}
-			if u.place().Run != r.number {
+			if about := u.place().Run; about != r.number && about != 0 { // 0: no session-actor is heard
 				continue
 			}
 			_, ended := u.(RunEnded)

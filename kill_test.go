@@ -16,15 +16,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/refold/refold"
 	"github.com/refold/refold/embedded"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/refoldtest"
 )
 
 // The environment of the program.
 const (
 	killDirVar = "REFOLD_TEST_KILL_DIR"
-	killAtVar  = "REFOLD_TEST_KILL_AT" // empty: nowhere
+	killAtVar  = "REFOLD_TEST_KILL_AT"  // empty: nowhere
+	killURLVar = "REFOLD_TEST_KILL_URL" // of NATS; empty: the log is in the directory
+	unsafeVar  = "REFOLD_TEST_UNSAFE"   // not empty: the tool is not retry-safe
 )
 
 // The places where the program dies.
@@ -56,13 +61,26 @@ func program(dir, at string) error {
 	die("before open")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	rt, err := refold.Open(ctx, embedded.Dir(filepath.Join(dir, "data")))
+	log := embedded.Dir(filepath.Join(dir, "data"))
+	if url := os.Getenv(killURLVar); url != "" {
+		nc, err := nats.Connect(url)
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		log = refold.NATS(nc)
+	}
+	rt, err := refold.Open(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer rt.Close()
 	die("opened")
 	starts := filepath.Join(dir, "starts")
+	var options []refold.ToolOption
+	if os.Getenv(unsafeVar) == "" {
+		options = append(options, refold.RetrySafe())
+	}
 	agent, err := rt.Agent("helper", refold.System("Be brief."), refold.Tools(refold.Func("weather.get",
 		func(context.Context, struct{}) (string, error) {
 			f, err := os.OpenFile(starts, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -72,7 +90,7 @@ func program(dir, at string) error {
 			_, err = f.WriteString("x")
 			die("in the tool")
 			return "rain", errors.Join(err, f.Close())
-		}, refold.RetrySafe())),
+		}, options...)),
 		refold.Model(refoldtest.Model(refoldtest.Calls(refoldtest.To("weather_get", `{}`)), refoldtest.Say("It rains."))))
 	if err != nil {
 		return err
@@ -103,11 +121,11 @@ func program(dir, at string) error {
 	return json.NewEncoder(os.Stdout).Encode(outcome{run.Number(), answer.Text, answer.Calls, len(written)})
 }
 
-// live runs the program once. killedAt is where it is to die; empty: nowhere.
-func live(t *testing.T, dir, killedAt string) (out string, err error) {
+// live runs the program once. killedAt is where it dies; empty: nowhere.
+func live(t *testing.T, dir, killedAt string, env ...string) (out string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), killDirVar+"="+dir, killAtVar+"="+killedAt)
+	cmd.Env = append(append(os.Environ(), killDirVar+"="+dir, killAtVar+"="+killedAt), env...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	text, err := cmd.Output()
@@ -123,11 +141,7 @@ func TestKilledProgramFinishesItsRunWhenItRunsAgain(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			out, err := live(t, dir, at)
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-				t.Fatalf("killed %s: got %q (%v)", at, out, err)
-			}
+			die(t, dir, at)
 			least, most := 1, 1
 			switch at {
 			case "in the tool":
@@ -136,18 +150,76 @@ func TestKilledProgramFinishesItsRunWhenItRunsAgain(t *testing.T) {
 				most = 2 // the tool may have begun
 			}
 			for range 2 { // the second time there is nothing left to do
-				out, err = live(t, dir, "")
-				if err != nil {
-					t.Fatalf("run again: %v", err)
-				}
-				var got outcome
-				if err := json.Unmarshal([]byte(out), &got); err != nil {
-					t.Fatalf("%q: %v", out, err)
-				}
+				got := finish(t, dir)
 				if got.Run != 1 || got.Answer != "It rains." || len(got.Calls) != 1 || got.Calls[0].Status != "succeeded" || got.Starts < least || got.Starts > most {
 					t.Errorf("got %+v, want run 1, one call that succeeded after %d to %d starts, and the answer", got, least, most)
 				}
 			}
 		})
+	}
+}
+
+// die runs the program until it dies at a place.
+func die(t *testing.T, dir, at string, env ...string) {
+	t.Helper()
+	out, err := live(t, dir, at, env...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("killed %s: got %q (%v)", at, out, err)
+	}
+}
+
+// finish runs the program to its end.
+func finish(t *testing.T, dir string, env ...string) (got outcome) {
+	t.Helper()
+	out, err := live(t, dir, "", env...)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &got)
+	}
+	if err != nil {
+		t.Fatalf("run again: %q (%v)", out, err)
+	}
+	return got
+}
+
+// A tool that may not run twice is not started again: nobody knows whether it took
+// effect, and the model and the caller are told so.
+func TestKilledProgramDoesNotRepeatAnUnsafeCall(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	die(t, dir, "in the tool", unsafeVar+"=1")
+	got := finish(t, dir, unsafeVar+"=1")
+	if got.Run != 1 || got.Answer != "It rains." || len(got.Calls) != 1 || got.Calls[0].Status != "outcome_unknown" || got.Starts != 1 {
+		t.Errorf("got %+v, want run 1, and one call of unknown outcome after one start", got)
+	}
+}
+
+// Two processes on three servers ask and serve the same agent; one of them dies in the
+// tool. The other finishes the run.
+func TestProcessesOnServersFinishEachOthersRuns(t *testing.T) {
+	t.Parallel()
+	nodes := bustest.Cluster(t, 3)
+	provisioned(t, nodes[0], 3)
+	carried(t, nodes[0])
+	dir := t.TempDir()
+	die(t, dir, "in the tool", killURLVar+"="+nodes[1].URL())
+	got := make(chan outcome, 2)
+	for _, node := range nodes[1:] {
+		go func() {
+			out, err := live(t, dir, "", killURLVar+"="+node.URL())
+			var o outcome
+			if err == nil {
+				err = json.Unmarshal([]byte(out), &o)
+			}
+			if err != nil {
+				t.Errorf("run again: %q (%v)", out, err)
+			}
+			got <- o
+		}()
+	}
+	for range 2 {
+		if o := <-got; o.Run != 1 || o.Answer != "It rains." || len(o.Calls) != 1 || o.Calls[0].Status != "succeeded" || o.Starts != 2 {
+			t.Errorf("got %+v, want run 1, and one call that succeeded after two starts", o)
+		}
 	}
 }

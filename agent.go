@@ -89,9 +89,7 @@ func ServedElsewhere() AgentOption { return func(d *definition) { d.elsewhere = 
 // reports every problem, and nothing is served then.
 func (rt *Runtime) Agent(name string, o ...AgentOption) (*Agent, error) {
 	var d definition
-	for _, option := range o {
-		option(&d)
-	}
+	apply(&d, o)
 	a, tools, err := d.agent(rt, name)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", name, err)

@@ -62,6 +62,15 @@ func Logger(log *slog.Logger) Option { return func(o *options) { o.logger = log 
 // is 20 seconds.
 func Grace(d time.Duration) Option { return func(o *options) { o.grace = d } }
 
+// apply applies options; nil ones are left out.
+func apply[T any, O ~func(*T)](to *T, all []O) {
+	for _, option := range all {
+		if option != nil {
+			option(to)
+		}
+	}
+}
+
 // Runtime serves the agents of this process, and uses sessions. Sessions and runs
 // outlive it. It is safe for concurrent use.
 type Runtime struct {
@@ -93,9 +102,7 @@ func Open(ctx context.Context, at Source, o ...Option) (*Runtime, error) {
 		done: make(chan struct{}), ended: make(chan struct{}), agents: map[string]*Agent{}, models: map[string]string{}, targets: map[string]string{},
 		options: options{logger: slog.New(slog.DiscardHandler)},
 	}
-	for _, option := range o {
-		option(&rt.options)
-	}
+	apply(&rt.options, o)
 	rt.options.logger = cmp.Or(rt.options.logger, slog.New(slog.DiscardHandler))
 	if at == nil {
 		return nil, errors.New("refold.Open: name a source: embedded.Dir or refold.NATS")
@@ -182,9 +189,7 @@ type SessionInfo = client.IndexRow
 // older sessions exist, and are not listed.
 func (rt *Runtime) Sessions(ctx context.Context, o ...ListOption) iter.Seq2[SessionInfo, error] {
 	var selected client.IndexOptions
-	for _, option := range o {
-		option(&selected)
-	}
+	apply(&selected, o)
 	return rt.client.Index(ctx, selected)
 }
 

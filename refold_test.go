@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/embedded"
 	"github.com/refold/refold/refoldtest"
 )
 
@@ -256,5 +257,25 @@ func TestReaderJoinsInTheMiddleOfATurn(t *testing.T) {
 	}
 	if want := []string{"text 1.1  it is", "end 1 completed  after 1"}; !slices.Equal(got, want) {
 		t.Errorf("after %q: got %q, want %q", position, got, want)
+	}
+}
+
+// An option may be left out as nil.
+func TestNilOptionsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	ctx, rt, a := agent(t, nil, repeating, refold.Tools(nothing("a.b"), refold.Func("a.c", func(context.Context, struct{}) (string, error) { return "", nil }, nil)))
+	if got := ask(ctx, t, a.Session("s"), nil); got != " a_b a_c" {
+		t.Errorf("got %q", got)
+	}
+	for _, err := range rt.Sessions(ctx, nil) {
+		ok(t, err)
+	}
+	if err := a.Session("s").Approve(ctx, refold.Approval{}, nil); err == nil {
+		t.Error("the zero approval is one of the session")
+	}
+	if again, err := refold.Open(ctx, embedded.Dir(t.TempDir(), embedded.Option{}), nil); err != nil {
+		t.Error(err)
+	} else {
+		ok(t, again.Close())
 	}
 }

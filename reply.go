@@ -39,8 +39,8 @@ func (o *asking) options(config json.RawMessage) (client.RunOptions, error) {
 	if whole["response_format"], err = json.Marshal(map[string]any{"type": session.FormatSchema, "schema": o.format}); err != nil {
 		return o.RunOptions, err
 	}
-	o.RunOptions.Operator = true
-	o.RunOptions.Config, err = json.Marshal(whole)
+	o.Operator = true
+	o.Config, err = json.Marshal(whole)
 	return o.RunOptions, err
 }
 

@@ -52,15 +52,15 @@ func Submission(id string) AskOption {
 	if len(id) > session.IDBytesMax {
 		id = codec.Sum([]byte(id)).String()
 	}
-	return func(o *asking) { o.RunOptions.Submission = id }
+	return func(o *asking) { o.Submission = id }
 }
 
 // WhenBusy says what happens to the request while a run is active.
-func WhenBusy(b Busy) AskOption { return func(o *asking) { o.RunOptions.WhenBusy = string(b) } }
+func WhenBusy(b Busy) AskOption { return func(o *asking) { o.WhenBusy = string(b) } }
 
 // Files adds files to the request, after its text.
 func Files(f ...File) AskOption {
-	return func(o *asking) { o.RunOptions.Files = append(o.RunOptions.Files, f...) }
+	return func(o *asking) { o.Files = append(o.Files, f...) }
 }
 
 // asksMax is how often Ask sets its definition, if others change it each time.
@@ -78,9 +78,7 @@ func (s *Session) Ask(ctx context.Context, text string, o ...AskOption) (*Run, e
 		return nil, fmt.Errorf("ask session %s: a session of Runtime.Session has no agent: ask one of Agent.Session", s.id)
 	}
 	request := asking{RunOptions: client.RunOptions{Agent: s.agent.hash}}
-	for _, option := range o {
-		option(&request)
-	}
+	apply(&request, o)
 	options, err := request.options(s.agent.config)
 	if err != nil {
 		return nil, fmt.Errorf("ask session %s: %w", s.id, err)
@@ -188,9 +186,7 @@ func (s *Session) Deny(ctx context.Context, a Approval, o ...DecideOption) error
 
 func (s *Session) decide(ctx context.Context, publish func(context.Context, Approval, client.DecideOptions) (uint64, error), a Approval, o []DecideOption) error {
 	var options client.DecideOptions
-	for _, option := range o {
-		option(&options)
-	}
+	apply(&options, o)
 	if a.Session != s.id {
 		return fmt.Errorf("decide over %s: it is of session %q, and not of %s", a.Call, a.Session, s.id)
 	}

@@ -177,6 +177,7 @@ func TestZeroOptionsDoNotPanic(t *testing.T) {
 		"bridge.Rehearse":                  bridge.Rehearse,
 		"bridgetest.Call":                  bridgetest.Call,
 		"bridgetest.Calls":                 bridgetest.Calls,
+		"bridgetest.Model":                 bridgetest.Model,
 		"bridgetest.New":                   bridgetest.New,
 		"client.Client.Apply":              w.Apply,
 		"client.Client.Approve":            w.Approve,

@@ -57,7 +57,9 @@ type Server struct {
 func Ref(kind, model string, open func(Server) (executor.Model, error), o ...Option) refold.ModelRef {
 	var s settings
 	for _, option := range o {
-		option(&s)
+		if option != nil {
+			option(&s)
+		}
 	}
 	at, err := s.server(kind)
 	return refold.ModelRef{

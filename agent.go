@@ -32,6 +32,7 @@ type Agent struct {
 	rt     *Runtime
 	name   string
 	config json.RawMessage // a RunConfig
+	bare   json.RawMessage // one that names the model alone
 	tools  json.RawMessage // a registry
 	hash   string          // of both
 
@@ -149,12 +150,14 @@ func (d *definition) agent(rt *Runtime, name string) (*Agent, []*Tool, error) {
 		hook.Hook = name
 		config.StepHook = &hook
 	}
-	packed, err := codec.Marshal(config)
-	if err == nil {
-		a.config, err = codec.ToJSON(packed)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("config: %w", err)
+	for to, of := range map[*json.RawMessage]RunConfig{&a.config: config, &a.bare: {Provider: config.Provider, Model: config.Model}} {
+		packed, err := codec.Marshal(of)
+		if err == nil {
+			*to, err = codec.ToJSON(packed)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("config: %w", err)
+		}
 	}
 	hash, err := client.DefinitionOf(a.config, a.tools)
 	a.hash = hash.String()
@@ -236,22 +239,8 @@ func (a *Agent) define(ctx context.Context, sid string) error {
 		return err
 	}
 	if has.String() != a.hash {
-		taken := func(what string, seq uint64, err error) error {
-			if err == nil {
-				_, err = c.Taken(ctx, sid, seq)
-			}
-			if err != nil {
-				return fmt.Errorf("set the %s of agent %s: %w", what, a.name, err)
-			}
-			return nil
-		}
-		seq, err := c.SetRegistry(ctx, sid, a.tools, "")
-		if err := taken("tools", seq, err); err != nil {
-			return err
-		}
-		seq, err = c.Configure(ctx, sid, a.config, "")
-		if err := taken("config", seq, err); err != nil {
-			return err
+		if err := a.set(ctx, sid, !has.IsZero()); err != nil {
+			return fmt.Errorf("set the definition of agent %s: %w", a.name, err)
 		}
 	}
 	a.mu.Lock()
@@ -260,6 +249,35 @@ func (a *Agent) define(ctx context.Context, sid string) error {
 		clear(a.defined)
 	}
 	a.defined[sid] = true
+	return nil
+}
+
+// set sets a session's registry and then its config, which may name tools of it. If the
+// session has a config of its own that names a tool which the registry lacks, a config
+// comes first: the agent's, or else one that names nothing.
+func (a *Agent) set(ctx context.Context, sid string, configured bool) error {
+	c := a.rt.client
+	taken := func(seq uint64, err error) error {
+		if err == nil {
+			_, err = c.Taken(ctx, sid, seq)
+		}
+		return err
+	}
+	registry := func() error { return taken(c.SetRegistry(ctx, sid, a.tools, "")) }
+	config := func(json json.RawMessage) error { return taken(c.Configure(ctx, sid, json, "")) }
+	err := registry()
+	if configured && rejectedAs(err, session.RejectInvalidRegistry) {
+		if config(a.config) != nil {
+			_ = config(a.bare) // if it fails, the registry says why
+		}
+		err = registry()
+	}
+	if err != nil {
+		return fmt.Errorf("its tools: %w", err)
+	}
+	if err := config(a.config); err != nil {
+		return fmt.Errorf("its config: %w", err)
+	}
 	return nil
 }
 

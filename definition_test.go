@@ -86,6 +86,27 @@ func TestSessionGetsTheDefinitionOfTheAgentThatAsks(t *testing.T) {
 	}
 }
 
+// A definition may lack a tool that the one before named in its config.
+func TestDefinitionReplacesOneThatNamesItsTools(t *testing.T) {
+	t.Parallel()
+	naming := func(id string) []refold.AgentOption {
+		return []refold.AgentOption{repeating, refold.Tools(nothing(id)), refold.Config(refold.RunConfig{ActiveTools: &[]string{id}})}
+	}
+	ctx, rt, first := agent(t, naming("a.b")...)
+	second, err := rt.Agent("second", naming("a.c")...)
+	ok(t, err)
+	third, err := rt.Agent("third", repeating, refold.Tools(nothing("a.d")))
+	ok(t, err)
+	for _, c := range []struct {
+		a    *refold.Agent
+		want string
+	}{{first, " a_b"}, {second, " a_c"}, {third, " a_d"}, {first, " a_b"}} {
+		if got := ask(ctx, t, c.a.Session("s")); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
 // Two programs with two definitions ask one session at the same time: each run has the
 // definition of its own agent.
 func TestAgentsThatAskAtTheSameTimeKeepTheirDefinitions(t *testing.T) {

@@ -103,6 +103,75 @@ func ExampleSession_Approve() {
 	// It rains.
 }
 
+type forecastOf struct {
+	City string `json:"city"`
+	Rain int    `json:"rain" minimum:"0" maximum:"100"`
+}
+
+// An answer that is a Go value.
+func ExampleReplyAs() {
+	ctx, t := exampleContext()
+	defer t.end()
+	helper, err := refoldtest.Open(t).Agent("helper", refold.Model(refoldtest.Model(refoldtest.Say(`{"city":"Bergen","rain":90}`))))
+	if err != nil {
+		panic(err)
+	}
+	run, err := helper.Session("hello").Ask(ctx, "Weather in Bergen?", refold.ReplyAs[forecastOf]())
+	if err != nil {
+		panic(err)
+	}
+	answer, err := run.Wait(ctx)
+	if err != nil {
+		panic(err)
+	}
+	forecast, err := refold.Decode[forecastOf](answer)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(forecast.City, forecast.Rain)
+	// Output: Bergen 90
+}
+
+// A reader in another place, or of another day, goes on where it was.
+func ExampleSession_Updates() {
+	ctx, t := exampleContext()
+	defer t.end()
+	rt := refoldtest.Open(t)
+	helper, err := rt.Agent("helper", refold.Model(refoldtest.Model(refoldtest.Say("It rains."))))
+	if err != nil {
+		panic(err)
+	}
+	run, err := helper.Session("hello").Ask(ctx, "Weather in Bergen?")
+	if err != nil {
+		panic(err)
+	}
+	position := ""
+	for u, err := range run.Updates(ctx) {
+		if err != nil {
+			panic(err)
+		}
+		if _, started := u.(refold.RunStarted); started {
+			position = u.Position()
+			break
+		}
+	}
+	for u, err := range rt.Session("hello").Updates(ctx, position) {
+		if err != nil {
+			panic(err)
+		}
+		switch u := u.(type) {
+		case refold.Text:
+			fmt.Println(u.Text)
+		case refold.RunEnded:
+			fmt.Println("run", u.Run, u.Lifecycle)
+			return
+		}
+	}
+	// Output:
+	// It rains.
+	// run 1 completed
+}
+
 // exampleT is what refoldtest needs of a test.
 type exampleT struct {
 	ctx      context.Context

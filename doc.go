@@ -47,8 +47,8 @@
 //
 //   - Killed before Ask returned: the request is taken once.
 //   - Killed in a turn: the model is asked again, and readers get [TextRestarted].
-//   - Killed in a call of a [RetrySafe] tool: the call starts again, with the same
-//     idempotency key. It ran twice, and it is settled once.
+//   - Killed in a call of a [RetrySafe] tool, or just after it: the call starts again,
+//     with the same idempotency key. It ran twice, and it is settled once.
 //   - Killed in another call: its outcome is unknown. The model is told, and so is the
 //     caller, in Answer.Calls.
 //   - Killed after the end: Ask returns the run, and Wait its answer at once.

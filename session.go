@@ -45,9 +45,9 @@ type asking struct {
 	wrong  error
 }
 
-// Submission names the request for as long as the session lives: the same id with the
-// same text is one run, whoever asks, and whenever. So a program can ask again after
-// any crash. An id of more than 64 bytes is hashed. A session remembers 10,000.
+// Submission names the request: the same id with the same text is one run, whoever asks,
+// and whenever. So a program can ask again after any crash. An id of more than 64 bytes is
+// hashed. A session remembers at least its newest 10,000.
 func Submission(id string) AskOption {
 	if len(id) > session.IDBytesMax {
 		id = codec.Sum([]byte(id)).String()

@@ -230,3 +230,40 @@ func TestLongConversation(t *testing.T) {
 		})
 	}
 }
+
+// The input and the steers of a run never leave its window, so a run with too many of them
+// ends. The session goes on.
+func TestRunWithTooManySteersEnds(t *testing.T) {
+	t.Parallel()
+	w := toldUnder(t, loopInstall(t))
+	w.run(map[string]any{"context": map[string]any{}, "turns_max": 1000})
+	for range 400 {
+		for range session.SteersMax {
+			if w.state.Last == nil && len(w.state.Run.Steers) < session.SteersMax {
+				w.must(w.tell(session.DoorIn, session.TypeSteerRequested, map[string]any{"input": text("more")}))
+			}
+		}
+		if w.state.Last != nil {
+			break
+		}
+		w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": generationName(w.state), "status": "ok", "text": text("well")}))
+		if err := w.state.Check(); err != nil {
+			t.Fatalf("after %d items: %v", w.state.ItemCount(), err)
+		}
+	}
+	if last := w.state.Last; last == nil || last.Number != 1 || last.Code != session.CodeTranscriptFull {
+		t.Fatalf("the run ended as %+v", last)
+	}
+	if w.state.Run != nil { // what steers it did not take
+		w.must(w.tell(session.DoorIn, session.TypeRunCancelRequested, map[string]any{}))
+	}
+	w.run(map[string]any{"context": map[string]any{}})
+	for range 10 {
+		if w.state.Run != nil {
+			w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": generationName(w.state), "status": "ok", "text": text("well")}))
+		}
+	}
+	if last := w.state.Last; last.Lifecycle != session.Completed || len(w.state.Items) > session.ItemsMax/2 {
+		t.Errorf("the next run ended as %+v, with %d items", last, len(w.state.Items))
+	}
+}

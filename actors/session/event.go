@@ -196,8 +196,8 @@ type RunRequested struct {
 	// Roles of the requester, for step rules and hooks. Through the door in only if the
 	// install policy lists roles.
 	Roles []string `msgpack:"roles,omitempty" lim:"..RolesMax,item=1..RoleBytesMax"`
-	// The same value with the same `data`, but for `agent`, again is a no-op, whatever became of the first
-	// request, also when the session is closed. With other data it is
+	// The same value with the same `data`, but for `agent`, again is a no-op, whatever
+	// became of the first request, also when the session is closed. With other data it is
 	// `duplicate_submission`. A session remembers at least its newest 10,000.
 	Submission string `msgpack:"submission,omitempty" lim:"..IDBytesMax"`
 	// What to do while another run is active. `queue`, if absent: wait. `steer`: become input of that

@@ -518,7 +518,7 @@ type Turn struct {
 // or a compaction before it is open, and never if the run failed because the hook did
 // not answer.
 func (s *State) wasOpened() bool {
-	return s.Turn.RunMS > 0 && !(s.isCompacting() && !s.Window.Compaction.Again)
+	return s.Turn.RunMS > 0 && (!s.isCompacting() || s.Window.Compaction.Again)
 }
 
 // isOpen reports whether anything of the turn lacks a result.

@@ -28,8 +28,7 @@ func (s *State) startTurn() {
 		return
 	}
 	if s.transcriptFull() {
-		s.endRun(Ended{Lifecycle: Failed, Code: CodeTranscriptFull,
-			Detail: sentence.Say(sentence.TranscriptFull, strconv.Itoa(len(s.Items)))}, nil)
+		s.endRun(transcriptFullEnd(len(s.Items)), nil)
 		return
 	}
 	if s.budgetSpent(HeldTurn, s.nextInputBytes()) {
@@ -75,6 +74,10 @@ func (s *State) startTurn() {
 	s.startGeneration(same)
 }
 
+func transcriptFullEnd(items int) Ended {
+	return Ended{Lifecycle: Failed, Code: CodeTranscriptFull, Detail: sentence.Say(sentence.TranscriptFull, strconv.Itoa(items))}
+}
+
 // sameToolset returns the toolset of the turn before, if a turn without a step
 // would be offered the same now; else nil.
 func (s *State) sameToolset() *planner.Toolset {
@@ -116,6 +119,10 @@ func (s *State) startGeneration(same *planner.Toolset) {
 	}
 	if compact != nil {
 		s.openCompaction(compact)
+		return
+	}
+	if s.Run.Config.Context != nil && len(s.Items) > ItemsMax { // all of them the run's own input
+		s.endRun(transcriptFullEnd(len(s.Items)), nil)
 		return
 	}
 	s.takeSteers()

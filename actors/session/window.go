@@ -112,7 +112,7 @@ func (s *State) openWindow() {
 		return
 	}
 	s.Window = &Window{}
-	s.Items = slices.Clone(s.Items)
+	s.Items = append(make([]Item, 0, max(len(s.Items), itemsFirst)), s.Items...)
 	for i := range s.Items {
 		s.Items[i].Bytes = s.WindowBytes / uint32(len(s.Items))
 	}

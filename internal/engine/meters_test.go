@@ -121,7 +121,7 @@ func playOne(t *testing.T, h *Host, s *actor, twin *session.State, e session.Eve
 	said, _ := twin.Evolve(e)
 	for _, span := range spans.Follow(twin, said, twin.Progress(), "") {
 		switch span.Kind {
-		case timeline.KindAttempt:
+		case timeline.KindAttempt, timeline.KindCompaction:
 			c.add(1, "refold.turn.duration")
 		case timeline.KindCall:
 			c.add(1, "refold.call.duration")

@@ -95,7 +95,7 @@ func (s *actor) takeMoment(run uint32, of string) (at int64, known bool) {
 type prior struct {
 	usage    session.UsageTotal
 	cost     int64
-	turn     [3]uint32 // run, turn and attempt
+	turn     [4]uint32 // run, turn, attempt, and the compaction before it
 	open     bool      // that generation is open
 	at       int64     // when it was opened
 	provider string
@@ -123,10 +123,13 @@ func (b *prior) look(s *session.State) {
 		return
 	}
 	t := s.Turn
-	b.turn, b.open, b.at = attemptOf(t), t.Open, t.At
+	b.turn, b.open, b.at = attemptOf(s), t.Open, t.At
 	b.registry = s.TurnRegistry()
 	if t.Open {
 		b.provider, b.model = s.Run.Config.Provider, s.TurnModel()
+		if b.turn[3] > 0 {
+			b.provider, b.model = s.CompactionModel()
+		}
 	}
 	if t.Batch == nil {
 		return
@@ -141,7 +144,10 @@ func (b *prior) look(s *session.State) {
 	}
 }
 
-func attemptOf(t *session.Turn) [3]uint32 { return [3]uint32{t.Run, t.Number, uint32(t.Attempt)} }
+func attemptOf(s *session.State) [4]uint32 {
+	compaction, _ := s.OpenCompaction()
+	return [4]uint32{s.Turn.Run, s.Turn.Number, uint32(s.Turn.Attempt), compaction}
+}
 
 // count fills in the tally of the event that s folded last. A nil tally stays nil.
 func (m *Meters) count(t *tally, s *actor, e session.Event, notices, progress []session.Notice) {
@@ -219,7 +225,7 @@ func (m *Meters) generation(t *tally, s *session.State, b *prior, notices, progr
 		m.used(t, s, b)
 	}
 	now := s.Turn
-	if !b.open || now != nil && now.Open && attemptOf(now) == b.turn {
+	if !b.open || now != nil && now.Open && attemptOf(s) == b.turn {
 		return
 	}
 	code := ""
@@ -240,7 +246,7 @@ func (m *Meters) generation(t *tally, s *session.State, b *prior, notices, progr
 	t.record(m.turnDuration, s.Clock-b.at, string(session.ClassLLM), b.provider, outcome)
 	if next := b.turn; code != "" && now != nil && s.Run != nil {
 		next[2]++
-		if attemptOf(now) == next || now.RetryAt > 0 && attemptOf(now) == b.turn {
+		if attemptOf(s) == next || now.RetryAt > 0 && attemptOf(s) == b.turn {
 			t.add(m.retries, 1, code)
 		}
 	}

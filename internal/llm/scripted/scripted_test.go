@@ -219,7 +219,7 @@ func TestSummaries(t *testing.T) {
 	t.Parallel()
 	req := executor.Request{Compact: true, Messages: []executor.Message{{Role: "user", Text: "hi"}, {Role: "assistant", Text: "hello"}, {Role: "user", Text: "Sum up."}}}
 	for script, want := range map[string]string{
-		"rules: [{say: hello}]":                            "The conversation had 2 messages.",
+		"rules: [{say: hello}]":                             "The conversation had 2 messages.",
 		"turns: [{say: hello}]\nsummary: They were polite.": "They were polite.",
 	} {
 		if got := say(t, parse(t, script), req); !strings.Contains(got, want) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,6 +88,10 @@ func (p *play) do(input string) {
 		if e.Class == session.ClassLLM && !p.asked[e.Name] {
 			p.asked[e.Name] = true
 			request, window := p.request(e.Payload)
+			if request.Compact {
+				p.compacts(request, window)
+				continue
+			}
 			if window != p.window {
 				p.windows = append(p.windows, turns{p.name, p.requests})
 				p.requests, p.window = nil, window
@@ -117,7 +122,7 @@ func (p *play) request(payload []byte) (req executor.Request, window string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	window = fmt.Sprint(g.Cut)
+	window = fmt.Sprint(g.Cut, g.Summary)
 	if g.Cut > 0 {
 		req.Messages = append(req.Messages, executor.Message{Role: "user", Text: window + " left"})
 	}
@@ -141,6 +146,10 @@ func (p *play) request(payload []byte) (req executor.Request, window string) {
 			m.Text += fmt.Sprintf(" shown in %d bytes", it.Bytes)
 		}
 		req.Messages = append(req.Messages, m)
+	}
+	if g.Compact != "" {
+		req.Compact = true
+		req.Messages = append(req.Messages, executor.Message{Role: "user", Text: g.Compact})
 	}
 	return req, window
 }
@@ -170,4 +179,18 @@ func toolsOf(hashes []codec.Hash) (all []executor.Tool) {
 		all = append(all, executor.Tool{Name: "t_" + h.String()[:16], Schema: json.RawMessage(`{"type":"object"}`)})
 	}
 	return all
+}
+
+// compacts enters a compaction: without the message that asks for the summary, it is the
+// beginning of the latest turn's request in its window, or the other way round.
+func (p *play) compacts(request executor.Request, window string) {
+	if window != p.window || len(p.requests) == 0 {
+		return
+	}
+	request.Messages = request.Messages[:len(request.Messages)-1]
+	pair := []executor.Request{p.requests[len(p.requests)-1], request}
+	if len(pair[0].Messages) > len(pair[1].Messages) {
+		slices.Reverse(pair)
+	}
+	p.windows = append(p.windows, turns{p.name, pair})
 }

@@ -38,7 +38,7 @@ type SummaryConfig struct {
 type CompactRequested struct {
 	// What the summary is to have, beside what the prompt asks for.
 	Instructions string `json:"instructions,omitempty" msgpack:"instructions,omitempty" lim:"..InstructionsBytesMax"`
-	// The latest turns that stay as they are. Absent: as the run's context has it, else 6.
+	// The latest turns that stay as they are; none if absent.
 	KeepTurns *int `json:"keep_turns,omitempty" msgpack:"keep_turns,omitempty" lim:"0..TurnsMax"`
 }
 
@@ -197,10 +197,7 @@ func (s *State) compactRequested(door Door, data codec.Raw) *refusal {
 // requestedCompaction returns the compaction that was requested. If nothing would leave
 // the window, it returns nil and forgets the request.
 func (s *State) requestedCompaction() *Compaction {
-	asked, keep := s.Window.Asked, KeepTurnsDefault
-	if c := s.Run.Config.Context; c != nil {
-		keep = cmp.Or(c.KeepTurns, keep)
-	}
+	asked, keep := s.Window.Asked, 0
 	if asked.KeepTurns != nil {
 		keep = *asked.KeepTurns
 	}

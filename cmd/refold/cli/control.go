@@ -134,7 +134,7 @@ func (r resumeCommand) Run(ctx context.Context, s streams, conn connection) erro
 type compactCommand struct {
 	Session      string `arg:"" help:"The session."`
 	Instructions string `placeholder:"TEXT" help:"What the summary is to have, as in \"keep all names of tables\"."`
-	KeepTurns    *int   `placeholder:"N" help:"The latest turns that stay as they are; 0: none. Default: as the run's context has it, else 6."`
+	KeepTurns    *int   `placeholder:"N" help:"The latest turns that stay as they are. Default: none."`
 }
 
 func (r compactCommand) Run(ctx context.Context, s streams, conn connection) error {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,14 +20,36 @@ func drawFields(payload []byte, v session.View, seqs []uint64) (string, error) {
 		return "", fmt.Errorf("scenario: show: %w", err)
 	}
 	var b strings.Builder
+	inputs := false
 	for _, f := range fields {
 		text, err := codec.ToJSON(f.Value)
 		if err != nil {
 			return "", fmt.Errorf("scenario: show: %s: %w", f.Key, err)
 		}
+		if f.Key == "prompt" {
+			text, inputs = numberInputs(text, seqs)
+		}
+		if f.Key == "prompt_mark" && inputs { // the sequence of the input is part of it
+			continue
+		}
 		b.WriteString(f.Key + ": " + effectField(f.Key, text, v, seqs) + "\n")
 	}
 	return b.String(), nil
+}
+
+// inputOf matches the sequence of the input that is the arguments of a skill.
+var inputOf = regexp.MustCompile(`"input":([0-9]+)`)
+
+// numberInputs replaces the sequences of inputs in a prompt by the numbers of the events,
+// and reports whether there are any.
+func numberInputs(prompt []byte, seqs []uint64) (text []byte, any bool) {
+	return inputOf.ReplaceAllFunc(prompt, func(found []byte) []byte {
+		seq, err := strconv.ParseUint(string(inputOf.FindSubmatch(found)[1]), 10, 64)
+		if err != nil {
+			return found
+		}
+		return []byte(`"input":` + strings.TrimSpace(numbers([]uint64{seq}, seqs)))
+	}), inputOf.Match(prompt)
 }
 
 func effectField(name string, text []byte, v session.View, seqs []uint64) string {

@@ -117,8 +117,8 @@ func (c *Client) FailRun(ctx context.Context, sid, code string, o ControlOptions
 }
 
 // Compact requests a summary of the earlier part of a conversation, through the door ctl:
-// the next turn begins with it, in the place of what it is of. It returns when the request
-// is in the log. A session without a conversation rejects it.
+// the next turn begins with it, and is not shown the messages that it covers. Compact
+// returns when the request is in the log. A session without a conversation rejects it.
 func (c *Client) Compact(ctx context.Context, sid string, request session.CompactRequested) (seq uint64, err error) {
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeCompactRequested, request, "")
 }

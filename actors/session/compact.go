@@ -79,7 +79,7 @@ type Compaction struct {
 	Instructions string     `msgpack:"instructions,omitempty"` // of the request
 	Number       uint32     `msgpack:"number"`                 // of the attempt, in its turn, from 1
 	Settled      codec.Hash `msgpack:"settled"`                // hash of its settlement; zero: none, or the session settled it
-	To           int32      `msgpack:"to,omitempty"`           // the summary is of the items before this one; 0: it has ended
+	To           int32      `msgpack:"to,omitempty"`           // the summary covers the items before this one; 0: it has ended
 }
 
 func (c *Compaction) invariant(s *State) error {
@@ -303,8 +303,8 @@ func (s *State) summaryOf(b *settlement) (text *Content, usage *Usage, fault *Fa
 	return answer.Text, usage, nil
 }
 
-// compacted puts the summary in the place of what it is of, and goes on to the turn's
-// generation.
+// compacted puts the summary in the place of the items that it covers, and goes on to the
+// turn's generation.
 func (s *State) compacted(text *Content, usage *Usage) {
 	w := s.Window
 	to, effect, before := int(w.Compaction.To), s.generationName(), s.windowTokens(0)
@@ -345,6 +345,16 @@ func (s *State) CompactionModel() (provider, model string) {
 		return s.Run.Config.Provider, s.TurnModel()
 	}
 	return cmp.Or(c.Provider, s.Run.Config.Provider), c.Model
+}
+
+// generationProvider returns the provider of the latest turn's generation, or of the
+// compaction before it.
+func (s *State) generationProvider() string {
+	if !s.isCompacting() {
+		return s.Run.Config.Provider
+	}
+	provider, _ := s.CompactionModel()
+	return provider
 }
 
 // showWindow adds to a generation what is in the place of earlier items.

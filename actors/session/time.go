@@ -108,7 +108,7 @@ func (s *State) settleOverdue() {
 		if t.Deadline <= s.Clock {
 			t.Open = false
 			s.withdraw(s.generation())
-			detail := noSettlement("llm/" + run.Config.Provider)
+			detail := noSettlement("llm/" + s.generationProvider())
 			failed := Fault{Code: CodeDeadlineExceeded, Detail: detail.String(), Retryable: true}
 			s.turnFailed(&failed)
 			s.generationFailed(failed, detail)

@@ -1,5 +1,5 @@
-// Package compatible makes references to models of any server with OpenAI's chat completions API, such
-// as Ollama or vLLM.
+// Package compatible makes references to models of any server with OpenAI's chat
+// completions API, such as Ollama or vLLM.
 package compatible
 
 import (

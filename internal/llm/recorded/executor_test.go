@@ -130,11 +130,31 @@ func TestLedgerIsShared(t *testing.T) {
 
 func TestReadLedgerRefuses(t *testing.T) {
 	t.Parallel()
-	for what, text := range map[string]string{"cut off": "{}\n{\"session\":", "cut off between": "{}\n{}", "no JSON": "{}\nx\n"} {
+	for what, text := range map[string]string{"cut off": "{}\n{\"session\":\"a\",\"effect", "no JSON": "{}\nx\n"} {
 		path := filepath.Join(t.TempDir(), "ledger.jsonl")
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := recorded.ReadLedger(path); err == nil || !strings.HasPrefix(err.Error(), "read ledger: line 2: ") {
 			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}
+
+// A process that is killed while it appends leaves the beginning of a line. Its
+// execution counts, and lines after it are whole.
+func TestLedgerKeepsALineThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	whole := `{"session":"a","effect":"r1t1c0","tool":"get","arguments":{"n":"}"},"idempotency_key":"a.r1t1c0","start":"01","retry_safe":true}`
+	for _, end := range []string{`"r1t1c0",`, `"arguments"`, `{"n"`, `"01`, `true`} {
+		cut := whole[:strings.Index(whole, end)+len(end)]
+		must(t, os.WriteFile(path, []byte(cut), 0o600))
+		ledger, err := recorded.OpenLedger(path)
+		must(t, err)
+		must(t, ledger.Append(recorded.Entry{Session: "a", Effect: "r1t1c1", IdempotencyKey: "a.r1t1c1", Arguments: json.RawMessage("{}")}))
+		must(t, ledger.Close())
+		entries, err := recorded.ReadLedger(path)
+		if err != nil || len(entries) != 2 || entries[0].IdempotencyKey != "a.r1t1c0" || entries[1].IdempotencyKey != "a.r1t1c1" {
+			t.Errorf("after %s: got %+v, %v", cut, entries, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package recorded
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,8 +35,12 @@ type Ledger struct {
 // OpenLedger opens a ledger for appending, and creates it if needed. The caller
 // closes it.
 func OpenLedger(path string) (*Ledger, error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
+	if err := endLine(file); err != nil {
+		file.Close()
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
 	// The name of a file is durable once its directory is synced.
@@ -44,6 +49,23 @@ func OpenLedger(path string) (*Ledger, error) {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
 	return &Ledger{file: file}, nil
+}
+
+// endLine ends a line that a killed process began. A line that another process is
+// writing at this moment may get an empty line after it.
+func endLine(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := file.ReadAt(last, info.Size()-1); err != nil {
+		return err
+	}
+	if last[0] != '\n' {
+		_, err = file.Write([]byte("\n"))
+	}
+	return err
 }
 
 func syncDir(path string) error {
@@ -70,7 +92,8 @@ func (l *Ledger) Append(e Entry) error {
 	if err != nil {
 		return fmt.Errorf("ledger: %s of %s: %w", e.Effect, e.Session, err)
 	}
-	// One write makes one line, even if others append or the process is killed.
+	// One write makes one line, even if others append. A kill in the middle of it
+	// leaves the line's beginning: Linux ends a write at the end of a page then.
 	l.mu.Lock()
 	_, err = l.file.Write(append(line, '\n'))
 	l.mu.Unlock()
@@ -86,8 +109,10 @@ func (l *Ledger) Append(e Entry) error {
 // Close closes the file.
 func (l *Ledger) Close() error { return l.file.Close() }
 
-// ReadLedger returns the entries of a ledger in the order of the file. A last
-// line cut off by a loss of power is an error: it may have been an execution.
+// ReadLedger returns the entries of a ledger in the order of the file. A line that
+// a kill or a loss of power cut off counts as an execution, since it may have been
+// one; its entry has only what the line tells. It is an error if that is not the
+// name of an effect.
 func ReadLedger(path string) ([]Entry, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -98,16 +123,60 @@ func ReadLedger(path string) ([]Entry, error) {
 	lines := bufio.NewReader(io.LimitReader(file, fileBytesMax))
 	for number := 1; ; number++ {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
-			return entries, nil
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read ledger: line %d: %w", number, err)
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			entry, wrong := readEntry(text)
+			if wrong != nil {
+				return nil, fmt.Errorf("read ledger: line %d: %w", number, wrong)
+			}
+			entries = append(entries, entry)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read ledger: line %d: %w", number, err)
+			return entries, nil
 		}
-		var e Entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("read ledger: line %d: %w", number, err)
-		}
-		entries = append(entries, e)
 	}
+}
+
+// readEntry reads a line of a ledger, also one that was cut off.
+func readEntry(line []byte) (Entry, error) {
+	var e Entry
+	if !json.Valid(line) {
+		var err error
+		if line, err = tornFields(line); err != nil {
+			return e, err
+		}
+	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, err
+	}
+	if e.IdempotencyKey == "" {
+		e.IdempotencyKey = e.Session + "." + e.Effect
+	}
+	return e, nil
+}
+
+// tornFields returns the object of the fields before the place where a line was cut
+// off.
+func tornFields(line []byte) ([]byte, error) {
+	fields, read := map[string]json.RawMessage{}, json.NewDecoder(bytes.NewReader(line))
+	_, err := read.Token()
+	for err == nil {
+		var name json.Token
+		var value json.RawMessage
+		if name, err = read.Token(); err == nil {
+			err = read.Decode(&value)
+		}
+		if text, isText := name.(string); err == nil && isText {
+			fields[text] = value
+		}
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	if fields["session"] == nil || fields["effect"] == nil {
+		return nil, errors.New("it was cut off before the name of its effect")
+	}
+	return json.Marshal(fields)
 }

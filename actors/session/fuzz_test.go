@@ -68,7 +68,12 @@ func stages(t testing.TB) ([]session.Snapshot, shelf) {
 func (s *shelf) registrySet(w *told, set map[string]any) {
 	w.t.Helper()
 	w.must(w.tell(session.DoorCtl, session.TypeToolRegistrySet, set))
-	s.registries = append(s.registries, w.state.NextRegistry())
+	door, payload := say(session.DoorCtl, session.TypeToolRegistrySet, set)
+	registry, err := session.ParseRegistrySet(session.Event{Session: "s1", Door: door, Seq: w.seq, Payload: payload})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s.registries = append(s.registries, registry)
 }
 
 // stepping is a session whose hook is asked in turn 2, under a registry of its

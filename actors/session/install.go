@@ -16,11 +16,13 @@ const RulesVersion = 1
 // InstallRecord has the tools, profiles, policy and default config of every session
 // that opens after it. It is published on refold.install, as JSON or msgpack.
 //
-//wire:rule {"properties": {"config": {"required": ["model", "provider"]}, "tools": {"items": {"properties": {"needs": false}}}}}
+//wire:rule {"properties": {"config": {"dependentRequired": {"model": ["provider"], "provider": ["model"]}}, "tools": {"items": {"properties": {"needs": false}}}}}
 type InstallRecord struct {
 	// Capabilities, granted to every tool that requires them.
 	Capabilities []string `msgpack:"capabilities,omitempty" lim:"item=any"`
-	// The config of runs without one, in sessions without one.
+	// The config of runs without one, in sessions without one. What a client's request
+	// names takes the place of the same field here. It has a provider and a model, or
+	// neither: then each request has to name them.
 	Config *RunConfig `msgpack:"config,omitempty"`
 	// A profile of this record, for runs whose provider is not in profile_by_provider.
 	// Without it these runs have all tools.
@@ -210,7 +212,7 @@ func (in *Install) configFault() *refusal {
 	own, bad := s.ownWorkspace(c)
 	if bad == nil {
 		st := s.stack()
-		bad = s.configFault(&st, c, own, true)
+		bad = s.configFault(&st, c, own, c.Provider+c.Model != "")
 	}
 	return bad
 }
@@ -258,11 +260,12 @@ const (
 func (in *Install) allows(name string) bool { return slices.Contains(in.ingress, name) }
 
 // BuiltinInstall returns the canonical bytes of the built-in install record: the
-// registry and profiles of package planner, the default policy, no default config.
-// The first session-actor publishes it if the log has no record.
+// registry and profiles of package planner, the default policy, and a config with a
+// context, so that no session ends because its transcript is long. The first
+// session-actor publishes it if the log has no record.
 func BuiltinInstall() []byte {
 	d := planner.Builtin()
 	return encode(InstallRecord{
-		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: RulesVersion, Tools: d.Tools, V: Version,
+		Config: &RunConfig{Context: &ContextConfig{}}, DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: RulesVersion, Tools: d.Tools, V: Version,
 	})
 }

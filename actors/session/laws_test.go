@@ -27,6 +27,16 @@ func builtin(t testing.TB) *session.Install {
 	return install
 }
 
+// withoutContext returns the built-in record without a config.
+func withoutContext(t testing.TB) *session.Install {
+	t.Helper()
+	install, err := session.ParseInstall(builtinBefore(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return install
+}
+
 func TestLawsOnRandomHistories(t *testing.T) {
 	t.Parallel()
 	install := builtin(t)

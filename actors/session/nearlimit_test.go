@@ -64,7 +64,7 @@ func (w *nearing) tells(when string, notices []session.LimitNear, warnings []ses
 
 func TestNearTranscriptLimitIsTold(t *testing.T) {
 	t.Parallel()
-	w := &nearing{told: newTold(t)}
+	w := &nearing{told: toldUnder(t, withoutContext(t))}
 	w.runs(session.ItemsMax*9/10 - 2)
 	w.tells("before nine tenths", nil, nil)
 	w.runs(session.ItemsMax * 9 / 10)
@@ -92,7 +92,7 @@ func TestNearTranscriptLimitIsTold(t *testing.T) {
 
 func TestClosedSessionHasNoWarnings(t *testing.T) {
 	t.Parallel()
-	w := &nearing{told: newTold(t)}
+	w := &nearing{told: toldUnder(t, withoutContext(t))}
 	w.runs(session.ItemsMax * 9 / 10)
 	w.fold(session.DoorCtl, session.TypeSessionClosed, map[string]any{})
 	w.tells("closed", w.near[:1], nil)
@@ -104,7 +104,7 @@ func TestClosedSessionHasNoWarnings(t *testing.T) {
 // Items with codes take more bytes, and may take them all before there are 10,000.
 func TestNearTranscriptBytesAreTold(t *testing.T) {
 	t.Parallel()
-	w := &nearing{told: newTold(t)}
+	w := &nearing{told: toldUnder(t, withoutContext(t))}
 	w.run(map[string]any{"turns_max": 1000})
 	calls := make([]any, session.CallsMax)
 	for i := range calls {

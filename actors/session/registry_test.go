@@ -280,7 +280,7 @@ func TestOpenBatchKeepsItsExecutors(t *testing.T) {
 // A session whose registry equals the install record's stores none of its own.
 func TestRegistryEqualToInstallIsNotKept(t *testing.T) {
 	t.Parallel()
-	w := newTold(t)
+	w := toldUnder(t, withoutContext(t))
 	w.must(w.tell(session.DoorCtl, session.TypeToolRegistrySet, map[string]any{"tools": []any{}}))
 	if pin := w.state.Registry; pin == nil || pin.Seq != w.seq || pin.Hash != w.state.NextRegistry().Hash() {
 		t.Errorf("the session names registry %+v, want that of event %d, %s", pin, w.seq, w.state.NextRegistry().Hash())

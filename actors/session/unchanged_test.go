@@ -23,6 +23,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/codec"
 )
 
 const unchangedGolden = "testdata/unchanged.golden"
@@ -82,6 +83,7 @@ func TestSessionsWithoutWorkspaceAreUnchanged(t *testing.T) {
 
 // traced is a session, and what it has put out so far.
 type traced struct {
+	builtin []byte // the built-in record
 	state   *session.State
 	seq     uint64
 	events  int
@@ -114,6 +116,22 @@ func (w *traced) end() string {
 	return fmt.Sprintf("%d events, snapshot %s, outputs %s, weights %s", w.events, short(&w.states), short(&w.outputs), short(&w.weights))
 }
 
+// builtinBefore returns the built-in record of logs that began before it had a
+// config.
+func builtinBefore(t testing.TB) []byte {
+	t.Helper()
+	var rec session.InstallRecord
+	if err := codec.Decode(session.BuiltinInstall(), &rec); err != nil {
+		t.Fatal(err)
+	}
+	rec.Config = nil
+	record, err := codec.Marshal(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
 func traceOfScenario(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -124,7 +142,7 @@ func traceOfScenario(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	w, at := &traced{}, int64(1_000_000)
+	w, at := &traced{builtin: builtinBefore(t)}, int64(1_000_000)
 	for _, step := range file.Steps {
 		var action scenario.Action
 		if w.state == nil {
@@ -150,7 +168,7 @@ func traceOfScenario(t *testing.T, path string) string {
 // install begins a session under another install record, if that is valid.
 func (w *traced) install(payload []byte) {
 	if payload == nil {
-		payload = session.BuiltinInstall()
+		payload = w.builtin
 	}
 	install, err := session.ParseInstall(payload)
 	if err != nil {

@@ -106,7 +106,8 @@ func (s *State) ItemsSince(n int) []Item {
 }
 
 // openWindow begins to count what each item shows. Earlier items get an equal share of
-// what the transcript shows.
+// what the transcript shows. Without tokens in its context a session needs no window, and
+// has none, until it becomes smaller.
 func (s *State) openWindow() {
 	if s.Window != nil {
 		return
@@ -173,8 +174,11 @@ func (s *State) fitWindow(fixed int64) *Compaction {
 	if c == nil {
 		return nil
 	}
-	s.openWindow()
+	if c.Tokens > 0 {
+		s.openWindow()
+	}
 	if from := s.listedFrom(); from > 0 {
+		s.openWindow()
 		if compact := s.compaction(from); compact != nil {
 			return compact
 		}

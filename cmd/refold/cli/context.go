@@ -23,13 +23,16 @@ type fitted struct {
 	install *session.Install
 }
 
-// fit gives a record's default config a context, if the config names a model that the
-// table has, and has no context. Else it returns nil: a record is the operator's, and
-// for another model it says what they mean.
+// fit gives a record's default config a context with tokens, if the config names a model
+// that the table has, and has no context or that of the built-in record. Else it returns
+// nil: a record is the operator's, and for another model it says what they mean.
 func fit(record []byte) (*fitted, error) {
 	r, err := decodeRecord(record)
-	if err != nil || r.Config == nil || r.Config.Context != nil || provider.ContextTokens(r.Config.Model) == 0 {
+	if err != nil || r.Config == nil || provider.ContextTokens(r.Config.Model) == 0 {
 		return nil, err
+	}
+	if own := r.Config.Context; own != nil && *own != (session.ContextConfig{}) {
+		return nil, nil
 	}
 	config := *r.Config
 	config.Context = contextOf(config.Model)

@@ -34,6 +34,7 @@ func TestInstallGivesAConfigItsContext(t *testing.T) {
 	w.prints(0, `^published at 3: `, "install", known, "--as-is")
 	w.prints(0, `^nothing published: the record at 3 is the same`, "install", known)
 	w.prints(0, `^published at 4: `, "install", record(`"provider":"p","model":"gpt-5","context":{"tokens":9000}`))
+	w.prints(0, added, "install", "--dry-run", record(`"provider":"p","model":"gpt-5","context":{}`)) // the built-in record's
 
 	// A model that is not in the table, and a record without a config.
 	for _, path := range []string{record(`"provider":"p","model":"mine"`), file(t, `{"v":1,"rules":1,"tools":[]}`)} {

@@ -54,7 +54,7 @@ func TestInstallPublishesWhatIsNew(t *testing.T) {
 	// What is shown is the same record, however it is written.
 	shown, told := w.does(0, "install", "--show")
 	like(t, "told", told, `^sequence 2, hash `+builtinHash(t)+`\n$`)
-	like(t, "shown", shown, `(?s)^\{\n  "default_profile": .*"rules": 1,.*\}\n$`)
+	like(t, "shown", shown, `(?s)^\{\n  "config": \{\n    "context": \{\}\n  \},\n  "default_profile": .*"rules": 1,.*\}\n$`)
 	for _, again := range []string{file(t, shown), file(t, string(session.BuiltinInstall()))} {
 		out, errOut = w.does(0, "install", again)
 		like(t, "again", out+errOut, `^nothing published: the record at 2 is the same: hash `+builtinHash(t)+`, 12 tools`)
@@ -64,7 +64,7 @@ func TestInstallPublishesWhatIsNew(t *testing.T) {
 	}
 
 	// A changed one on standard input; then the former one again, which is new again.
-	changed := strings.Replace(shown, `"rules": 1`, `"config": {"provider": "p", "model": "m"}, "rules": 1`, 1)
+	changed := strings.Replace(shown, `"context": {}`, `"provider": "p", "model": "m"`, 1)
 	out, _ = w.end(w.begin(changed, "install", "-"), 0)
 	like(t, "changed", out, `^published at 3: hash [0-9a-f]{64}, 12 tools`)
 	out, _ = w.does(0, "install", "--builtin")

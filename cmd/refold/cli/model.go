@@ -85,10 +85,10 @@ func scriptedModel(name string, at hostDirs) (*model, error) {
 
 // withConfig returns the built-in install record with a default config, so that a
 // run needs none, and with rules for approvals. The config has a context if a provider
-// serves the model. Without a name there is no config.
+// serves the model. Without a name the config is the built-in record's.
 func withConfig(of, name string, approval ...planner.ApprovalRule) ([]byte, error) {
 	d := planner.Builtin()
-	var config *session.RunConfig
+	config := &session.RunConfig{Context: &session.ContextConfig{}}
 	if name != "" {
 		config = &session.RunConfig{Provider: of, Model: name}
 		if provider.DialectOf(of) != nil { // the others accept everything

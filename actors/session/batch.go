@@ -187,14 +187,14 @@ func policyDenies() planner.Rejection {
 }
 
 // callDeadline returns how long a call may be open, and how long one start of it
-// may take. A tool's own run time extends the default, but never a deadline of the
-// config.
+// may take. Without a deadline of the config, a call waits for a bridge for as long as
+// one start may take, and for at least RunDefaultMS.
 func callDeadline(c *RunConfig, toolMS int64) (deadline, runMS int64) {
 	runMS = cmp.Or(toolMS, RunDefaultMS)
 	if c.DeadlinesMS != nil && c.DeadlinesMS.Call > 0 {
 		return c.DeadlinesMS.Call, min(runMS, c.DeadlinesMS.Call/2)
 	}
-	return max(DeadlineDefaultMS, 2*runMS), runMS
+	return runMS + max(runMS, RunDefaultMS), runMS
 }
 
 // calls is the folder of the effects of class tool.

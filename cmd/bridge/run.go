@@ -54,7 +54,7 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 		}
 		telemetry.Reads(b.NotReady)
 	}
-	return f.Reopen(ctx, log, telemetry, func(ctx context.Context, up func()) error {
+	return natsio.Reopen(ctx, f.ClosedExit, log, telemetry.Broken, func(ctx context.Context, up func()) error {
 		return carryOut(ctx, f, env, log, offered, observer, reads, up)
 	})
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/cmd/settings/exports"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/sessionactor"
 	"github.com/refold/refold/internal/streams"
 )
 
@@ -49,75 +49,46 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 	if log, err = telemetry.Logger(ctx, &f.Daemon, env, log, f.TraceIDs(env, f.Prefix)); err != nil {
 		return err
 	}
-	options := engine.Options{
-		Version: settings.Version(), Memory: int64(f.Memory), NoScrub: !f.SnapshotVerify, Doubt: f.VerifyLoads,
-		Meters: engine.Register(telemetry.Registry, 0),
+	o := sessionactor.Options{
+		Replicas: f.Replicas, Accept: f.Accept, Install: record, ClosedExit: f.ClosedExit, Broken: telemetry.Broken,
+		Engine: engine.Options{
+			Version: settings.Version(), Memory: int64(f.Memory), NoScrub: !f.SnapshotVerify, Doubt: f.VerifyLoads,
+			Meters: engine.Register(telemetry.Registry, 0),
+		},
+		Settings: []any{
+			"install", source, "memory", f.Memory.String(), "gogc", settings.Collecting(), "snapshot_verify", f.SnapshotVerify,
+			"trace_ratio", f.TraceRatio, "log_level", f.LogLevel,
+		},
+	}
+	for _, c := range f.Consumers {
+		class, target := consumerOf(c)
+		o.Consumers = append(o.Consumers, sessionactor.Consumer{Class: class, Target: target})
+	}
+	if o.Connect, err = f.connect(log); err != nil {
+		return err
 	}
 	tracer, err := f.Start(ctx, env, program.Name, f.Prefix, telemetry, log)
 	if err != nil {
 		return err
 	}
 	if tracer != nil {
-		options.Traces = tracer
+		o.Engine.Traces = tracer
 		defer func() { err = errors.Join(err, tracer.Close()) }()
 	}
-	return f.Reopen(ctx, log, telemetry, func(ctx context.Context, up func()) error {
-		return host(ctx, f, log, record, source, options, telemetry, up)
-	})
+	actor := sessionactor.New(o)
+	telemetry.Reads(actor.NotReady)
+	return actor.Run(ctx)
 }
 
-// host connects, provisions and runs the engine until ctx or the connection ends. It
-// calls up when the engine begins.
-func host(ctx context.Context, f flags, log *slog.Logger, record []byte, source string, options engine.Options, telemetry *exports.Telemetry, up func()) error {
-	b, err := connect(ctx, f, log)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	conf, err := streams.ParseConf(streams.File, b.Names())
-	if err != nil {
-		return err
-	}
-	if err := conf.Accept(f.Accept...); err != nil {
-		return err
-	}
-	if err := b.Provision(ctx, conf, f.Replicas); err != nil {
-		return err
-	}
-	for _, c := range f.Consumers {
-		class, target := consumerOf(c)
-		if _, err := b.EnsureBridge(ctx, conf, class, target); err != nil {
-			return err
-		}
-	}
-	stored, err := engine.EnsureInstall(ctx, b, record)
-	if err != nil {
-		return err
-	}
-	h := engine.New(b, log, options)
-	telemetry.Reads(h.NotReady)
-	log.Info("session_actor_starts", "version", settings.Version(), "instance", h.Instance(), "url", b.URL(), "server", b.ServerVersion(),
-		"prefix", b.Names().Prefix(), "replicas", f.Replicas, "install", source, "install_published", stored, "closed_exit", f.ClosedExit.String(),
-		"memory", f.Memory.String(), "gogc", settings.Collecting(), "snapshot_verify", f.SnapshotVerify, "traces", options.Traces != nil, "trace_ratio", f.TraceRatio, "log_level", f.LogLevel)
-	up()
-	if err := h.Run(ctx); err != nil {
-		return err
-	}
-	log.Info("session_actor_stopped", "instance", h.Instance())
-	return nil
-}
-
-func connect(ctx context.Context, f flags, log *slog.Logger) (*bus.Bus, error) {
-	wanted, err := natsio.ParseDurability(f.Durability)
-	if err != nil {
-		return nil, err
-	}
-	monitors, err := streams.ParseMonitors(f.Monitor)
-	if err != nil {
-		return nil, err
-	}
-	return bus.Connect(ctx, natsio.Options{
+// connect returns how to connect.
+func (f *flags) connect(log *slog.Logger) (o natsio.Options, err error) {
+	o = natsio.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: "session-actor", Logger: log,
-		Durability: wanted, Monitor: monitors, SystemCreds: f.SystemCreds,
-	})
+		SystemCreds: f.SystemCreds,
+	}
+	if o.Durability, err = natsio.ParseDurability(f.Durability); err != nil {
+		return o, err
+	}
+	o.Monitor, err = streams.ParseMonitors(f.Monitor)
+	return o, err
 }

@@ -76,7 +76,7 @@ var repository = laws{
 		{"internal/audit", "internal/prompt"}, // the comparisons that engine and refold verify share; the request to a model
 		{"internal/bus"},                      // all of them over one connection
 		{"internal/engine", "internal/worker", "client"},
-		{"bridge"},
+		{"bridge", "internal/sessionactor"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads the engine's counters
 		{"."}, // the front door: one import for a program that owns an agent
 		{"internal/devserver"},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -18,7 +19,7 @@ import (
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/internal/sessionactor"
 	"github.com/refold/refold/subjects"
 )
 
@@ -57,7 +58,8 @@ type Options struct {
 	// Prepare, if given, is called when the streams exist, before a session can
 	// open and before Install is published.
 	Prepare func(context.Context, *bus.Bus) error
-	// Serve adds tools and models to the bridge. Nil: no bridge runs.
+	// Serve adds tools and models to the bridge, and to the next one if the connection
+	// is closed for good. Nil: no bridge runs.
 	Serve func(*bridge.Bridge) error
 }
 
@@ -68,15 +70,14 @@ type Server struct {
 	prefix string
 	roles  bool
 	nats   *server.Server
-	bus    *bus.Bus
-	host   *engine.Host
-	bridge *bridge.Bridge
+	actor  *sessionactor.Actor
+	bridge atomic.Pointer[bridge.Bridge] // the present one; nil: there is none
 	log    *slog.Logger
 
 	stopBridge context.CancelFunc
-	stopHost   context.CancelFunc
+	stopActor  context.CancelFunc
 	failed     chan error // errors of parts that ended without Stop
-	running    sync.WaitGroup
+	acting     sync.WaitGroup
 	bridging   sync.WaitGroup
 	stop       sync.Once
 }
@@ -90,7 +91,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{log: o.Logger, dir: o.Dir, roles: o.Roles, failed: make(chan error, 2), stopBridge: func() {}, stopHost: func() {}}
+	s := &Server{log: o.Logger, dir: o.Dir, roles: o.Roles, failed: make(chan error, 2), stopBridge: func() {}, stopActor: func() {}}
 	if err := s.start(ctx, o); err != nil {
 		s.Stop()
 		return nil, err
@@ -119,74 +120,78 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := s.lock.writeHolder(s.nats.ClientURL()); err != nil {
 		return fmt.Errorf("write to the lock of %s: %w", o.Dir, err)
 	}
-	if s.bus, err = bus.Connect(ctx, natsio.Options{InProcess: s.nats, Context: s.Context(actor), Prefix: o.Prefix, Name: "refold-dev", Logger: o.Logger}); err != nil {
+	if err := s.startActor(ctx, o); err != nil || o.Serve == nil {
 		return err
 	}
-	if err := s.provision(ctx, o); err != nil {
-		return err
+	return s.startBridge(ctx, o)
+}
+
+// startActor starts the session-actor, and returns when it is ready.
+func (s *Server) startActor(ctx context.Context, o Options) error {
+	options := sessionactor.Options{
+		Connect:  natsio.Options{InProcess: s.nats, Context: s.Context(actor), Prefix: o.Prefix, Name: "refold-dev", Logger: o.Logger},
+		Replicas: 1, Prepare: o.Prepare, Install: o.Install, ClosedExit: sessionactor.ClosedExit,
+		Engine: engine.Options{Version: o.Version, Memory: o.Memory, Meters: engine.Register(o.Metrics, 0), Traces: o.Traces},
 	}
+	if o.Model != "" {
+		options.Consumers = []sessionactor.Consumer{{Class: session.ClassLLM, Target: o.Model}}
+	}
+	s.actor = sessionactor.New(options)
 	var hosting context.Context
-	hosting, s.stopHost = context.WithCancel(context.WithoutCancel(ctx))
-	h := engine.New(s.bus, o.Logger, engine.Options{Version: o.Version, Memory: o.Memory, Meters: engine.Register(o.Metrics, 0), Traces: o.Traces})
-	s.host = h
-	s.running.Go(func() {
-		if err := h.Run(hosting); err != nil {
+	hosting, s.stopActor = context.WithCancel(context.WithoutCancel(ctx))
+	s.acting.Go(func() {
+		if err := s.actor.Run(hosting); err != nil {
 			s.failed <- fmt.Errorf("session-actor: %w", err)
 		}
 	})
+	return s.until(ctx, s.actor.Ready())
+}
+
+// until returns when a part is ready, or why it is not.
+func (s *Server) until(ctx context.Context, ready <-chan struct{}) error {
 	select {
-	case <-h.Ready():
+	case <-ready:
+		return nil
 	case err := <-s.failed:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if o.Serve == nil {
-		return nil
-	}
-	return s.serve(ctx, o)
 }
 
-func (s *Server) provision(ctx context.Context, o Options) error {
-	conf, err := streams.ParseConf(streams.File, s.bus.Names())
-	if err != nil {
-		return err
-	}
-	if err := s.bus.Provision(ctx, conf, 1); err != nil {
-		return err
-	}
-	if o.Model != "" {
-		if _, err := s.bus.EnsureBridge(ctx, conf, session.ClassLLM, o.Model); err != nil {
-			return err
+// startBridge starts the bridge, and returns when it is about to pull effects.
+func (s *Server) startBridge(ctx context.Context, o Options) error {
+	var bridging context.Context
+	bridging, s.stopBridge = context.WithCancel(context.WithoutCancel(ctx))
+	ready := make(chan struct{})
+	begun := sync.OnceFunc(func() { close(ready) })
+	s.bridging.Go(func() {
+		err := natsio.Reopen(bridging, sessionactor.ClosedExit, s.log, nil, func(ctx context.Context, up func()) error {
+			return s.runBridge(ctx, o, func() { up(); begun() })
+		})
+		if err != nil {
+			s.failed <- fmt.Errorf("bridge: %w", err)
 		}
-	}
-	if o.Prepare != nil {
-		if err := o.Prepare(ctx, s.bus); err != nil {
-			return err
-		}
-	}
-	_, err = engine.EnsureInstall(ctx, s.bus, o.Install)
-	return err
+	})
+	return s.until(ctx, ready)
 }
 
-func (s *Server) serve(ctx context.Context, o Options) (err error) {
-	s.bridge, err = bridge.Connect(ctx, bridge.Options{
+// runBridge connects and runs a bridge until ctx or its connection ends. It calls up
+// when the bridge is about to pull effects.
+func (s *Server) runBridge(ctx context.Context, o Options, up func()) error {
+	b, err := bridge.Connect(ctx, bridge.Options{
 		InProcess: s.nats, Context: s.Context(Admin), Prefix: o.Prefix, Name: "refold-dev", Version: o.Version, Logger: o.Logger, Grace: 5 * time.Second, Observe: o.Observe,
 	})
 	if err != nil {
 		return err
 	}
-	if err := o.Serve(s.bridge); err != nil {
+	defer b.Close()
+	if err := o.Serve(b); err != nil {
 		return err
 	}
-	var bridging context.Context
-	bridging, s.stopBridge = context.WithCancel(context.WithoutCancel(ctx))
-	s.bridging.Go(func() {
-		if err := s.bridge.Run(bridging); err != nil {
-			s.failed <- fmt.Errorf("bridge: %w", err)
-		}
-	})
-	return nil
+	s.bridge.Store(b)
+	up()
+	return b.Run(ctx)
 }
 
 // startNATS starts a server on loopback with its files in o.Dir. It syncs each
@@ -232,17 +237,17 @@ func (s *Server) InProcess() *server.Server { return s.nats }
 
 // NotReady returns why a part of the server is not ready; nothing if all are.
 func (s *Server) NotReady(ctx context.Context) []string {
-	reasons := s.host.NotReady(ctx)
-	if s.bridge != nil {
-		reasons = append(reasons, s.bridge.NotReady(ctx)...)
+	reasons := s.actor.NotReady(ctx)
+	if b := s.bridge.Load(); b != nil {
+		reasons = append(reasons, b.NotReady(ctx)...)
 	}
 	return reasons
 }
 
 // Stats returns the bridge's counts; zero without a bridge.
 func (s *Server) Stats() (stats bridge.Stats) {
-	if s.bridge != nil {
-		stats = s.bridge.Stats()
+	if b := s.bridge.Load(); b != nil {
+		stats = b.Stats()
 	}
 	return stats
 }
@@ -256,14 +261,8 @@ func (s *Server) Stop() {
 	s.stop.Do(func() {
 		s.stopBridge()
 		s.bridging.Wait()
-		if s.bridge != nil {
-			s.bridge.Close()
-		}
-		s.stopHost()
-		s.running.Wait()
-		if s.bus != nil {
-			s.bus.Close()
-		}
+		s.stopActor()
+		s.acting.Wait()
 		if s.nats != nil {
 			s.nats.Shutdown()
 			s.nats.WaitForShutdown()

@@ -9,6 +9,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/sessionactor"
 	"github.com/refold/refold/internal/streams"
 )
 
@@ -18,10 +19,9 @@ const atOnce = 1024
 
 // system is Refold: a session-actor and a bridge, each with its own connection.
 type system struct {
-	bus     *bus.Bus
 	watch   *Watch
 	bridge  *bridge.Bridge
-	stops   []context.CancelFunc // in the order in which they are called
+	stops   []context.CancelFunc // in the order of the starts
 	running []*sync.WaitGroup
 }
 
@@ -32,34 +32,28 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 			started.stop()
 		}
 	}(y)
-	log := o.daemonLog()
 	y.watch = &Watch{Stop: func() {}}
 	if o.watched {
 		if y.watch, err = o.Telemetry(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if y.bus, err = bus.Connect(ctx, s.busOptions(0, "refold-bench-actor", log)); err != nil {
-		return nil, err
-	}
-	if _, err := provision(ctx, y.bus, o.replicas); err != nil {
-		return nil, err
+	actor := sessionactor.New(sessionactor.Options{
+		Connect: s.busOptions(0, "refold-bench-actor", o.daemonLog()), Replicas: o.replicas, Install: []byte(install),
+		Engine: engine.Options{Meters: engine.Register(y.watch.Metrics, 0), Traces: y.watch.Traces},
+	})
+	y.run(ctx, fail, "session-actor", actor.Run)
+	select {
+	case <-actor.Ready():
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 	if !o.hostOnly {
 		if err := y.startBridge(ctx, s, o, fail); err != nil {
 			return nil, err
 		}
 	}
-	var options engine.Options
-	options.Meters, options.Traces = engine.Register(y.watch.Metrics, options.Lanes), y.watch.Traces
-	h := engine.New(y.bus, log, options)
-	y.run(ctx, fail, "session-actor", h.Run)
-	select {
-	case <-h.Ready():
-		return y, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return y, nil
 }
 
 // provision creates the streams, and stores the install record.
@@ -106,15 +100,12 @@ func (y *system) run(ctx context.Context, fail func(error), name string, run fun
 
 // stop ends the bridge, and then the session-actor.
 func (y *system) stop() {
-	for i, stop := range y.stops {
-		stop()
+	for i := len(y.stops) - 1; i >= 0; i-- {
+		y.stops[i]()
 		y.running[i].Wait()
 	}
 	if y.bridge != nil {
 		y.bridge.Close()
-	}
-	if y.bus != nil {
-		y.bus.Close()
 	}
 	if y.watch != nil {
 		y.watch.Stop()

@@ -8,10 +8,9 @@ import (
 	"log/slog"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/internal/sessionactor"
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
@@ -45,22 +44,10 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 
 // serveSessions runs a session-actor.
 func serveSessions(ctx context.Context, url string, install []byte, log *slog.Logger) error {
-	b, err := bus.Connect(ctx, natsio.Options{URL: url, Name: string(SessionActor), Logger: log, Durability: natsio.DurabilityAlways})
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	conf, err := streams.ParseConf(streams.File, b.Names())
-	if err != nil {
-		return err
-	}
-	if err := b.Provision(ctx, conf, 1); err != nil {
-		return err
-	}
-	if _, err := engine.EnsureInstall(ctx, b, install); err != nil {
-		return err
-	}
-	return engine.New(b, log, engine.Options{SnapshotEach: snapshotEach, Traces: newExporting(log)}).Run(ctx)
+	return sessionactor.New(sessionactor.Options{
+		Connect: natsio.Options{URL: url, Name: string(SessionActor), Logger: log, Durability: natsio.DurabilityAlways}, Replicas: 1, Install: install,
+		Engine: engine.Options{SnapshotEach: snapshotEach, Traces: newExporting(log)},
+	}).Run(ctx)
 }
 
 // serveEffects runs a bridge.

@@ -30,7 +30,7 @@ var components = []struct {
 	name string
 	dirs []string
 }{
-	{"Session-actor", []string{"internal/engine", "internal/audit", "cmd/session-actor"}},
+	{"Session-actor", []string{"internal/sessionactor", "internal/engine", "internal/audit", "cmd/session-actor"}},
 	{"Bridge", []string{"internal/worker", "internal/prompt", "bridge", "cmd/bridge"}},
 	{"NATS, lanes and streams", []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence"}},
 	{"Tools", []string{"internal/tools"}},

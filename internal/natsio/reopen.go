@@ -1,4 +1,4 @@
-package settings
+package natsio
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/refold/refold/internal/natsio"
 )
 
 // Bounds of the wait between two attempts to connect again.
@@ -16,39 +14,36 @@ const (
 	reopenWaitMax = 5 * time.Second
 )
 
-// Health is what a daemon reports about itself.
-type Health interface {
-	// Broken makes the daemon neither healthy nor ready, for this reason; an empty
-	// one: it is healthy again.
-	Broken(why string)
-}
-
 // Reopen calls run, which connects, calls up when it works, and returns when ctx or its
 // connections end. If a connection was closed for good, Reopen calls run again, with
-// exponential backoff, until it works; meanwhile the daemon is neither ready nor
-// healthy. Reopen returns the latest error if that takes longer than ClosedExit. It
-// returns every other error of run at once.
-func (c *Connection) Reopen(ctx context.Context, log *slog.Logger, health Health, run func(ctx context.Context, up func()) error) error {
+// exponential backoff, until it works. Meanwhile it tells broken why it does not, and
+// an empty text when it works again; broken may be nil. Reopen returns the latest error
+// if that takes longer than within; 0: at once. It returns every other error of run at
+// once.
+func Reopen(ctx context.Context, within time.Duration, log *slog.Logger, broken func(why string), run func(ctx context.Context, up func()) error) error {
+	if broken == nil {
+		broken = func(string) {}
+	}
 	var until time.Time // run must work before; zero: it works, or never did
 	wait := reopenWaitMin
 	for {
 		err := run(ctx, func() {
 			until, wait = time.Time{}, reopenWaitMin
-			health.Broken("")
+			broken("")
 		})
-		var closed *natsio.ClosedError
+		var closed *ClosedError
 		switch {
 		case err == nil, ctx.Err() != nil, until.IsZero() && !errors.As(err, &closed):
 			return err
 		case until.IsZero():
-			until = time.Now().Add(c.ClosedExit)
+			until = time.Now().Add(within)
 		}
 		if time.Now().Add(wait).After(until) {
-			return fmt.Errorf("%w; there was no new connection within --closed-exit %v", err, c.ClosedExit)
+			return fmt.Errorf("%w; there was no new connection within %v", err, within)
 		}
-		health.Broken(err.Error())
+		broken(err.Error())
 		log.Warn("nats_opens_again", "error", err.Error(), "in_ms", wait.Milliseconds(), "ends_in_ms", time.Until(until).Milliseconds())
-		if err := natsio.Sleep(ctx, wait); err != nil {
+		if err := Sleep(ctx, wait); err != nil {
 			return err
 		}
 		wait = min(2*wait, reopenWaitMax)

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/refold/refold"
@@ -80,23 +79,17 @@ func (s settings) server(kind string) (at Server, err error) {
 		return at, fmt.Errorf("no such provider: %s", provider.Kinds(""))
 	}
 	env := os.Getenv //nolint:forbidigo // programs expect the provider's own variables
-	at = Server{BaseURL: cmp.Or(s.baseURL, env(p.BaseURLVariable()), p.BaseURL), Key: s.key}
-	if s.baseURL == "" {
-		at.Key = cmp.Or(s.key, env(p.KeyVariable()))
-	}
+	at = Server(p.Server(env, s.baseURL))
+	at.Key = cmp.Or(s.key, at.Key)
 	if s.keyFile != "" {
 		if s.key != "" {
 			return at, errors.New("a key and a file of a key: give one of them")
 		}
-		data, err := os.ReadFile(s.keyFile)
-		if err != nil {
+		if at.Key, err = provider.ReadKey(s.keyFile); err != nil {
 			return at, fmt.Errorf("key file: %w", err)
 		}
-		if at.Key = strings.TrimSpace(string(data)); at.Key == "" {
-			return at, fmt.Errorf("key file %s is empty", s.keyFile)
-		}
 	}
-	if at.Key == "" && at.BaseURL == p.BaseURL {
+	if p.LacksKey(provider.Server(at)) {
 		return at, fmt.Errorf("no key: set %s, or give the option Key or KeyFile; %s refuses requests without one", p.KeyVariable(), p.BaseURL)
 	}
 	return at, nil

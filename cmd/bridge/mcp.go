@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/refold/refold/cmd/settings"
@@ -18,24 +17,15 @@ func (o *offers) openMCP(of offer, env settings.Environment, log *slog.Logger) e
 	if of.file == "" {
 		return errors.New("name the file that lists the servers: mcp:FILE")
 	}
-	config, err := mcp.Load(of.file, env)
-	if err != nil {
-		return err
-	}
-	lock, err := mcp.ReadLock(of.file)
-	if err != nil {
-		return err
-	}
-	servers, err := mcp.New(config, lock, mcp.Options{Target: of.name, Env: env, Secrets: o.secrets, Version: settings.Version(), Logger: log})
+	servers, err := mcp.Open(of.file, mcp.Options{Target: of.name, Env: env, Secrets: o.secrets, Version: settings.Version(), Logger: log})
 	if err != nil {
 		return err
 	}
 	o.mcp = append(o.mcp, servers)
 	for target, tools := range servers.Executors() {
-		if _, twice := o.tools[target]; twice {
-			return fmt.Errorf("%s is served twice", target)
+		if err := o.add(target, tools); err != nil {
+			return err
 		}
-		o.tools[target] = tools
 	}
 	return nil
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/refold/refold/bridge/executor"
@@ -64,7 +62,7 @@ func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	if c.Key == "" && c.BaseURL == p.BaseURL {
+	if p.LacksKey(provider.Server{BaseURL: c.BaseURL, Key: c.Key}) {
 		return nil, fmt.Errorf("no key: set %s, or name its file with --key-file %s=FILE; %s refuses requests without one", p.KeyVariable(), of.name, p.BaseURL)
 	}
 	return constructors[of.kind](c, f, log)
@@ -73,30 +71,19 @@ func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (
 // modelConfig returns the address and key of a model. A server that --model itself
 // names gets only its own key, which --key-file names.
 func modelConfig(p provider.Provider, of offer, f *flags, env settings.Environment) (endpoint.Config, error) {
-	c := endpoint.Config{BaseURL: of.file, Idle: f.ModelIdle, FirstByte: f.FirstByte}
-	if of.file == "" {
-		c.BaseURL, c.Key = cmp.Or(env[p.BaseURLVariable()], p.BaseURL), env[p.KeyVariable()]
-	} else if !strings.HasPrefix(of.file, "http://") && !strings.HasPrefix(of.file, "https://") {
+	c := endpoint.Config{Idle: f.ModelIdle, FirstByte: f.FirstByte}
+	if of.file != "" && !strings.HasPrefix(of.file, "http://") && !strings.HasPrefix(of.file, "https://") {
 		return c, fmt.Errorf("%q is not an address: write %s, or %s:https://HOST/… for another server", of.file, of.kind, of.kind)
 	}
-	var err error
+	at := p.Server(func(name string) string { return env[name] }, of.file)
+	c.BaseURL, c.Key = at.BaseURL, at.Key
 	if file, own := f.KeyFiles[of.name]; own {
-		c.Key, err = readKey("--key-file "+of.name+"="+file, file)
+		var err error
+		if c.Key, err = provider.ReadKey(file); err != nil {
+			return c, fmt.Errorf("--key-file %s=%s: %w", of.name, file, err)
+		}
 	}
-	return c, err
-}
-
-// readKey returns the key in a file. flag is the flag that named it.
-func readKey(flag, file string) (string, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", flag, err)
-	}
-	key := strings.TrimSpace(string(data))
-	if key == "" {
-		return "", fmt.Errorf("%s: %s is empty", flag, file)
-	}
-	return key, nil
+	return c, nil
 }
 
 // announceModels returns the address of each model, and whether it has a key.

@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/cmd/settings/exports"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
 // Main runs the daemon until ctx ends, and returns the exit status.
@@ -87,9 +88,11 @@ func carryOut(
 		return err
 	}
 	defer stop()
-	defer offered.startHosts(ctx, b, f, log)()
-	if err := serveSessionTools(ctx, b, f, log); err != nil {
-		return err
+	defer offered.startHosts(ctx, b, log)()
+	if !f.NoTools {
+		if err := sessiontools.Serve(ctx, b, log, f.options("tool/"+sessiontools.Target)...); err != nil {
+			return err
+		}
 	}
 	announce(log, b, f, env)
 	up()

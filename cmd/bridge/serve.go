@@ -13,6 +13,7 @@ import (
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/spacefiles"
+	"github.com/refold/refold/internal/tools/hosting"
 	"github.com/refold/refold/internal/tools/mcp"
 	"github.com/refold/refold/internal/tools/service"
 )
@@ -42,7 +43,7 @@ type offers struct {
 	tools    map[string]executor.Executor
 	services []*service.Tools   // the tools that discover services
 	mcp      []*mcp.Servers     // the tools of MCP servers
-	hosts    []hosting          // the host tools: workers of fleets
+	hosts    []*hosting.Host    // the host tools: workers of fleets
 	spaces   *spacefiles.Config // nil: none
 	secrets  secrets.Chain
 	ledger   *recorded.Ledger // nil: none
@@ -93,21 +94,9 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 	o.secrets = append(o.secrets, catalog)
 	for _, text := range f.Tools {
 		of := parseOffer(text)
-		if of.kind == kindMCP {
-			if err := o.openMCP(of, env, log); err != nil {
-				all = append(all, fmt.Errorf("--tools %s: %w", text, err))
-			}
-			continue
-		}
-		tools, err := o.openTools(of, f, log)
-		if _, twice := o.tools[of.name]; err == nil && twice {
-			err = fmt.Errorf("%s is served twice", of.name)
-		}
-		if err != nil {
+		if err := o.openTools(of, f, env, log); err != nil {
 			all = append(all, fmt.Errorf("--tools %s: %w", text, err))
-			continue
 		}
-		o.tools[of.name] = tools
 	}
 	if len(all) > 0 {
 		return nil, errors.Join(append(all, o.close())...)
@@ -115,10 +104,40 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 	return o, nil
 }
 
-func (o *offers) openTools(of offer, f *flags, log *slog.Logger) (executor.Executor, error) {
+// free returns an error if the tools of a target are served already.
+func (o *offers) free(target string) error {
+	_, twice := o.tools[target]
+	if twice || slices.ContainsFunc(o.hosts, func(h *hosting.Host) bool { return h.Fleet.Target == target }) {
+		return fmt.Errorf("%s is served twice", target)
+	}
+	return nil
+}
+
+// add makes e execute the tools of a target.
+func (o *offers) add(target string, e executor.Executor) error {
+	if err := o.free(target); err != nil {
+		return err
+	}
+	o.tools[target] = e
+	return nil
+}
+
+func (o *offers) openTools(of offer, f *flags, env settings.Environment, log *slog.Logger) error {
 	switch of.kind {
 	case kindHost:
 		return o.openHost(of, f, log)
+	case kindMCP:
+		return o.openMCP(of, env, log)
+	}
+	tools, err := o.openExecutor(of, f, log)
+	if err != nil {
+		return err
+	}
+	return o.add(of.name, tools)
+}
+
+func (o *offers) openExecutor(of offer, f *flags, log *slog.Logger) (executor.Executor, error) {
+	switch of.kind {
 	case kindServices:
 		return o.openServices(of, f, log)
 	case kindRecorded:
@@ -147,13 +166,9 @@ func (o *offers) serve(b *bridge.Bridge, f *flags, env settings.Environment) err
 		all = append(all, b.Model(of.name, o.models[of.name], f.optionsOf(of)...))
 	}
 	for _, h := range o.hosts {
-		h.tools.UseBlobs(b.BlobOf)
-		all = append(all, b.Fleet(h.fleet, h.tools, f.options("tool/"+h.fleet.Target)...))
+		all = append(all, h.Serve(b, f.options("tool/"+h.Fleet.Target)...))
 	}
 	for name, tools := range o.tools {
-		if slices.ContainsFunc(o.hosts, func(h hosting) bool { return h.fleet.Target == name }) {
-			continue
-		}
 		all = append(all, b.Tool(name, tools, f.options("tool/"+name)...))
 	}
 	all = append(all, serveSpaces(b, o.spaces, f))

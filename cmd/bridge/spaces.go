@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
-	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/spacefiles"
-	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
 // byName reads the spaces of one target, each with its own reader.
@@ -56,22 +53,4 @@ func serveSpaces(b *bridge.Bridge, c *spacefiles.Config, f *flags) error {
 		all = append(all, b.Space(target, readers, f.options("space/"+target)...))
 	}
 	return errors.Join(all...)
-}
-
-// serveSessionTools makes b serve the tools that every session has. A bridge
-// without the permission runs without them: where each role has its own
-// permissions, other bridges serve them.
-func serveSessionTools(ctx context.Context, b *bridge.Bridge, f *flags, log *slog.Logger) error {
-	if f.NoTools {
-		return nil
-	}
-	tools := sessiontools.New(b.BlobOf)
-	tools.Packs, tools.Results = b, b
-	err := b.SessionTools(ctx, tools, f.options("tool/"+sessiontools.Target)...)
-	var denied *natsio.PermissionError
-	if errors.As(err, &denied) {
-		log.Info("serves_no_session_tools", "error", err.Error(), "do", "give --no-session-tools, or grant it as docs/operations.md describes")
-		return nil
-	}
-	return err
 }

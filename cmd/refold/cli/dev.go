@@ -85,7 +85,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection, full *F
 		Memory: int64(d.Memory), Roles: true, Model: remote.provider,
 		Metrics: telemetry.Registry, Traces: telemetry.Traces, Observe: telemetry.Observe,
 		Prepare: func(ctx context.Context, b *bus.Bus) error { return space.install(ctx, s, b, install) },
-		Serve:   func(b *bridge.Bridge) error { return errors.Join(m.serve(b), space.serve(ctx, b)) },
+		Serve:   func(b *bridge.Bridge) error { return errors.Join(m.serve(b), space.serve(ctx, b, d.logger(s.err))) },
 	})
 	if err != nil {
 		return err

@@ -15,13 +15,14 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/internal/tools/hosting"
 	"github.com/refold/refold/planner"
 )
 
 // lacksKey returns an error about a missing key. It is nil if another server than
 // the provider's is configured, which may need no key.
 func lacksKey(p provider.Provider) error {
-	if os.Getenv(p.KeyVariable()) == "" && os.Getenv(p.BaseURLVariable()) == "" {
+	if p.LacksKey(p.Server(os.Getenv, "")) {
 		return fmt.Errorf("no key: set %s, since %s refuses requests without one", p.KeyVariable(), p.Kind)
 	}
 	return nil
@@ -79,8 +80,8 @@ func parseNetworked(text string) (m networkedModel, ok bool, err error) {
 // hostTools serves the built-in host tools alone. Its record's config names the
 // model, and its policy has the given rules for approvals.
 func hostTools(kind, name string, at hostDirs, approval ...planner.ApprovalRule) (*model, error) {
-	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
-	if err := tools.Prepare(); err != nil {
+	tools, err := hosting.Alone(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
+	if err != nil {
 		return nil, err
 	}
 	record, err := withConfig(kind, name, approval...)
@@ -89,10 +90,7 @@ func hostTools(kind, name string, at hostDirs, approval ...planner.ApprovalRule)
 	}
 	return &model{
 		install: record, close: func() error { return nil },
-		serve: func(b *bridge.Bridge) error {
-			tools.UseBlobs(b.BlobOf)
-			return b.Tool("host", tools)
-		},
+		serve: func(b *bridge.Bridge) error { return tools.Serve(b) },
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
@@ -32,10 +33,8 @@ func (d devCommand) openWorkspace(ctx context.Context, s streams) (*devSpace, er
 
 // serve makes the bridge read the folder when a session syncs it, and serve the
 // tools that every session has.
-func (w *devSpace) serve(ctx context.Context, b *bridge.Bridge) error {
-	tools := sessiontools.New(b.BlobOf)
-	tools.Packs, tools.Results = b, b
-	err := b.SessionTools(ctx, tools)
+func (w *devSpace) serve(ctx context.Context, b *bridge.Bridge, log *slog.Logger) error {
+	err := sessiontools.Serve(ctx, b, log)
 	if w != nil {
 		err = errors.Join(err, b.Space(w.name, bridge.Folder{Dir: w.dir}))
 	}

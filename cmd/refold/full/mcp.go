@@ -38,14 +38,9 @@ func importMCP(ctx context.Context, out io.Writer, file, target string, files ma
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	servers, err := mcp.New(config, nil, mcp.Options{Target: target, Env: env, Secrets: given, Version: settings.Version(), Silent: func(server, request string) {
+	found, err := mcp.Import(ctx, config, mcp.Options{Target: target, Env: env, Secrets: given, Version: settings.Version(), Silent: func(server, request string) {
 		fmt.Fprintf(out, "refold: server %s has not answered %s yet: still waiting\n", server, request)
 	}})
-	if err != nil {
-		return nil, err
-	}
-	defer servers.Close()
-	found, err := servers.Import(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -77,15 +72,7 @@ func functions(found *mcp.Imported) []*function.Function {
 // checkMCP compares the servers' tools with the imported ones.
 func checkMCP(ctx context.Context, file string) (all []cli.MCPFinding, same int, err error) {
 	env := settings.ReadEnvironment(os.Environ())
-	config, err := mcp.Load(file, env)
-	if err != nil {
-		return nil, 0, err
-	}
-	lock, err := mcp.ReadLock(file)
-	if err != nil {
-		return nil, 0, err
-	}
-	servers, err := mcp.New(config, lock, mcp.Options{Env: env, Version: settings.Version()})
+	servers, err := mcp.Open(file, mcp.Options{Env: env, Version: settings.Version()})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -105,14 +92,9 @@ func startMCP(ctx context.Context, out io.Writer, program, dir string) (*cli.MCP
 	}
 	config := &mcp.Config{Servers: map[string]mcp.Server{"files": server}}
 	o := mcp.Options{Env: settings.ReadEnvironment(os.Environ()), Version: settings.Version()}
-	first, err := mcp.New(config, nil, o)
-	if err != nil {
-		return nil, err
-	}
 	fmt.Fprintf(out, "Starting the MCP server: %s %s\n", server.Command, strings.Join(server.Args, " "))
 	began := time.Now()
-	found, err := first.Import(ctx)
-	first.Close()
+	found, err := mcp.Import(ctx, config, o)
 	if err != nil {
 		return nil, fmt.Errorf("demo --mcp: %w", err)
 	}

@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
-	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/tools/sessiontools"
 	"github.com/refold/refold/planner"
 )
 
@@ -53,6 +52,7 @@ type definition struct {
 	config    RunConfig
 	system    *string
 	tools     []*Tool
+	sources   []ToolSource
 	hook      executor.PrepareStep
 	elsewhere bool
 }
@@ -91,51 +91,60 @@ func ServedElsewhere() AgentOption { return func(d *definition) { d.elsewhere = 
 func (rt *Runtime) Agent(name string, o ...AgentOption) (*Agent, error) {
 	var d definition
 	apply(&d, o)
-	a, tools, err := d.agent(rt, name)
+	a, err := d.open(rt, name)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", name, err)
 	}
+	return a, nil
+}
+
+func (d *definition) open(rt *Runtime, name string) (*Agent, error) {
+	var unnamed error
+	if !planner.IsName(name) {
+		unnamed = errors.New("its name is not 1 to 64 of A-Za-z0-9_-")
+	}
+	if err := errors.Join(unnamed, d.model.validate()); err != nil {
+		return nil, err
+	}
+	tools, err := d.toolset(rt, name)
+	if err != nil {
+		return nil, err
+	}
+	a, err := d.agent(rt, name, tools)
+	if err == nil {
+		err = rt.add(a, d, tools)
+	}
+	if err != nil || d.elsewhere {
+		tools.close()
+	}
+	return a, err
+}
+
+// add serves an agent, unless other processes do.
+func (rt *Runtime) add(a *Agent, d *definition, tools *toolset) error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	switch {
 	case rt.closed:
-		return nil, fmt.Errorf("agent %s: the runtime is closed", name)
-	case rt.agents[name] != nil:
-		return nil, fmt.Errorf("agent %s: this runtime has an agent of that name", name)
+		return errors.New("the runtime is closed")
+	case rt.agents[a.name] != nil:
+		return errors.New("this runtime has an agent of that name")
 	}
 	if !d.elsewhere {
-		if err := d.serve(rt, name, tools); err != nil {
-			return nil, fmt.Errorf("agent %s: %w", name, err)
+		if err := d.serve(rt, a.name, tools); err != nil {
+			return err
 		}
 	}
-	rt.agents[name] = a
-	return a, nil
+	rt.agents[a.name] = a
+	return nil
 }
 
-// agent returns the agent, and its tools with their targets.
-func (d *definition) agent(rt *Runtime, name string) (*Agent, []*Tool, error) {
-	var wrong []error
-	if !planner.IsName(name) {
-		wrong = append(wrong, errors.New("its name is not 1 to 64 of A-Za-z0-9_-"))
-	}
-	wrong = append(wrong, d.model.validate())
-	tools := slices.Clone(d.tools)
-	for i, t := range tools {
-		if t == nil {
-			wrong = append(wrong, fmt.Errorf("tools[%d]: is nil", i))
-			continue
-		}
-		tools[i] = t.ServedBy(name)
-	}
-	if err := errors.Join(wrong...); err != nil {
-		return nil, nil, err
-	}
-	a := &Agent{rt: rt, name: name, tools: json.RawMessage(`{"tools":[]}`), defined: map[string]bool{}}
+// agent returns the agent with its definition.
+func (d *definition) agent(rt *Runtime, name string, tools *toolset) (*Agent, error) {
+	a := &Agent{rt: rt, name: name, defined: map[string]bool{}}
 	var err error
-	if len(tools) > 0 {
-		if a.tools, err = function.Specs(tools...); err != nil {
-			return nil, nil, err
-		}
+	if a.tools, err = tools.registry(); err != nil {
+		return nil, err
 	}
 	config := d.config
 	config.Provider, config.Model = d.model.Provider, d.model.Model
@@ -156,21 +165,22 @@ func (d *definition) agent(rt *Runtime, name string) (*Agent, []*Tool, error) {
 			*to, err = codec.ToJSON(packed)
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("config: %w", err)
+			return nil, fmt.Errorf("config: %w", err)
 		}
 	}
 	hash, err := client.DefinitionOf(a.config, a.tools)
 	a.hash = hash.String()
-	return a, tools, err
+	return a, err
 }
 
 // serve starts a bridge with what the agent needs and no other agent of this process
 // serves. The caller holds the runtime's lock.
-func (d *definition) serve(rt *Runtime, name string, tools []*Tool) (err error) {
+func (d *definition) serve(rt *Runtime, name string, tools *toolset) error {
 	served, has := rt.models[d.model.Provider]
-	for _, t := range tools {
-		if other := rt.targets[t.Target()]; other != "" {
-			return fmt.Errorf("tool %s: agent %s of this process serves the target %s already: give one of them another, with function.Target", t.ToolID(), other, t.Target())
+	targets := tools.targets()
+	for target, tool := range targets {
+		if other := rt.targets[target]; other != "" {
+			return fmt.Errorf("tool %s: agent %s of this process serves the target %s already: give one of them another, with function.Target", tool, other, target)
 		}
 	}
 	switch {
@@ -178,30 +188,33 @@ func (d *definition) serve(rt *Runtime, name string, tools []*Tool) (err error) 
 		return fmt.Errorf("another agent of this process calls %s with another address or key: give one of the two models another name of its provider, with As", d.model.Provider)
 	case !has && d.model.Open == nil:
 		return fmt.Errorf("model %s of %s: this process can't call it: take it from a package of a provider, or give the option ServedElsewhere", d.model.Model, d.model.Provider)
-	case has && len(tools) == 0 && d.hook == nil:
+	case has && !tools.serves() && d.hook == nil:
 		return nil // nothing is left to serve
 	}
 	b, err := rt.connectBridge(rt.serving, name)
 	if err != nil {
 		return err
 	}
-	if err := d.addTo(b, name, tools, !has); err != nil {
+	err = d.addTo(b, name, tools, !has)
+	if err == nil && !rt.sessionTools {
+		err = sessiontools.Serve(rt.serving, b, rt.options.logger)
+	}
+	if err != nil {
 		b.Close()
 		return err
 	}
+	rt.sessionTools = true
 	rt.models[d.model.Provider] = d.model.Account
-	for _, t := range tools {
-		rt.targets[t.Target()] = name
+	for target := range targets {
+		rt.targets[target] = name
 	}
-	rt.serve(name, b)
+	rt.serve(name, b, tools)
 	return nil
 }
 
-func (d *definition) addTo(b *bridge.Bridge, name string, tools []*Tool, withModel bool) error {
-	if len(tools) > 0 {
-		if err := b.Functions(tools); err != nil {
-			return err
-		}
+func (d *definition) addTo(b *bridge.Bridge, name string, tools *toolset, withModel bool) error {
+	if err := tools.addTo(b); err != nil {
+		return err
 	}
 	if d.hook != nil {
 		if err := b.Step(name, d.hook); err != nil {

@@ -206,3 +206,21 @@ func TestServedElsewhereOnlyAsks(t *testing.T) {
 		t.Errorf("got %+v (%v), want hello", answer, err)
 	}
 }
+
+// The process of an agent serves the tools that every session has, such as the one that
+// reads a result again.
+func TestToolsOfEverySessionAreServed(t *testing.T) {
+	t.Parallel()
+	text := refold.Func("a.b", func(context.Context, struct{}) (string, error) { return "needle", nil })
+	model := refoldtest.Model(
+		refoldtest.Calls(refoldtest.To("a_b", nil)),
+		refoldtest.Calls(refoldtest.To("read_result", `{"call":"r1t1c0"}`)),
+		func(r executor.Request) (executor.Answer, error) {
+			return executor.Answer{Text: r.Messages[len(r.Messages)-1].Text}, nil
+		},
+	)
+	ctx, _, a := agent(t, refold.Model(model), refold.Tools(text), refold.Config(refold.RunConfig{Context: &session.ContextConfig{Tokens: 30000}}))
+	if got, want := ask(ctx, t, a.Session("s")), "needle\n[bytes 0 to 6 of 6 of the result of r1t1c0: that is its end]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

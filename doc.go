@@ -74,6 +74,7 @@
 // # Other packages
 //
 //   - provider/openai, anthropic, gemini, compatible: models.
+//   - tools/mcp, tools/host: tools that are no Go functions, for [ToolsFrom].
 //   - bridge, bridge/executor, bridge/function: serve tools and models of a session
 //     that somebody else owns.
 //   - client: everything that can be done with sessions.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/refold/refold"
 	"github.com/refold/refold/embedded"
 	"github.com/refold/refold/refoldtest"
+	"github.com/refold/refold/tools/host"
 )
 
 type city struct {
@@ -101,6 +103,32 @@ func ExampleSession_Approve() {
 	// Output:
 	// approve weather_get {"name":"Bergen"}
 	// It rains.
+}
+
+// Tools that are no Go functions: here the built-in ones, on a directory of this program.
+func ExampleToolsFrom() {
+	_, t := exampleContext()
+	defer t.end()
+	work := t.TempDir()
+	writes := refoldtest.Calls(refoldtest.To("write_file", map[string]string{"path": "list.txt", "content": "tea"}))
+	helper, err := refoldtest.Open(t).Agent("helper",
+		refold.Model(refoldtest.Model(refoldtest.Calls(refoldtest.To("open_session", nil)), writes, refoldtest.Say("It is written down."))),
+		refold.ToolsFrom(host.Dir(work, host.Only("read_file", "write_file"))))
+	if err != nil {
+		panic(err)
+	}
+	for _, call := range refoldtest.Ask(t, helper, "Write down: tea.").Calls {
+		fmt.Println(call.Tool, call.Status)
+	}
+	files, err := filepath.Glob(filepath.Join(work, "*", "*.txt"))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(filepath.Base(files[0]))
+	// Output:
+	// open_session succeeded
+	// write_file succeeded
+	// list.txt
 }
 
 type forecastOf struct {

@@ -88,6 +88,8 @@ type Runtime struct {
 	ended  chan struct{} // closed when Close is done
 	ending sync.Once
 
+	sessionTools bool // a bridge of this process serves the tools that every session has; under mu
+
 	mu      sync.Mutex
 	agents  map[string]*Agent
 	models  map[string]string // accounts of the models that are served, by provider
@@ -153,9 +155,10 @@ func (rt *Runtime) connectBridge(ctx context.Context, name string) (*bridge.Brid
 }
 
 // serve runs an agent's bridge until Close.
-func (rt *Runtime) serve(name string, b *bridge.Bridge) {
+func (rt *Runtime) serve(name string, b *bridge.Bridge, tools *toolset) {
 	rt.bridges.Go(func() {
 		defer b.Close()
+		defer tools.beside(rt.serving, b)()
 		if err := b.Run(rt.serving); err != nil {
 			rt.end(fmt.Errorf("agent %s: %w", name, err))
 		}

@@ -70,17 +70,18 @@ var repository = laws{
 		{"internal/yamlfile"},                  // what YAML files may cost
 		{"internal/roles", "internal/secrets"}, // who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spacefiles"},                // folders become manifests
-		{"internal/natsio", "internal/source"}, // source: what the root and its sources agree on
-		{"internal/streams"},                   // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
+		{"internal/natsio"},
+		{"internal/streams"}, // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
 		{"internal/journal", "internal/delivery", "internal/presence"},
 		{"internal/audit", "internal/prompt"}, // the comparisons that engine and refold verify share; the request to a model
 		{"internal/bus"},                      // all of them over one connection
 		{"internal/engine", "internal/worker", "client"},
 		{"bridge", "internal/sessionactor"},
+		{"internal/source"},                                      // what the root and its sources agree on
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads the engine's counters
 		{"."}, // the front door: one import for a program that owns an agent
 		{"internal/devserver"},
-		{"embedded", "provider"}, // each links what the root does not
+		{"embedded", "provider", "tools"}, // each links what the root does not
 		{"proof/bench", "proof/chaos", "proof/sim"},
 		{"bridge/bridgetest", "proof/cli"},
 		{"refoldtest"},
@@ -163,18 +164,19 @@ var repository = laws{
 		{"github.com/openai/openai-go/v3", []string{"cmd/bridge", "provider/compatible", "provider/openai"}, "providers' SDKs take most of a minute to build: the daemon bridge calls providers, and programs that import the provider's package"},
 		{"github.com/anthropics/anthropic-sdk-go", []string{"cmd/bridge", "provider/anthropic"}, "as OpenAI's"},
 		{"google.golang.org/genai", []string{"cmd/bridge", "provider/gemini"}, "as OpenAI's"},
-		{"github.com/modelcontextprotocol/go-sdk", []string{"cmd/bridge", "cmd/refold-full"}, "the demo needs no MCP"},
+		{"github.com/modelcontextprotocol/go-sdk", []string{"cmd/bridge", "cmd/refold-full", "tools/mcp"}, "the demo needs no MCP, nor does an agent without MCP servers"},
 		{"go.opentelemetry.io", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit", "provider/anthropic", "provider/gemini"}, "the SDKs of these providers link it; besides, only daemons export telemetry; an interface of two methods reports starts to it"},
 		{"github.com/prometheus", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit"}, "it answers scrapes; the counters are in internal/meter"},
 		{"google.golang.org/grpc", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit", "provider/gemini"}, "the exporters of OpenTelemetry and Gemini's SDK need it, and Refold does not"},
 		{module + "/proof", []string{"cmd/refold-full", "proof/kit"}, "the proof kit is for people who check Refold"},
 		{"github.com/nats-io/nats-server/v2/server", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "embedded", "proof/kit", "refoldtest"}, "the demo, tests and programs with embedded have a server inside; daemons, clients and programs on NATS connect to one"},
 		{module + "/internal/engine", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "proof/kit", "refoldtest"}, "a program on NATS uses the servers' session-actors"},
-		{"cel.dev/cel-go", []string{".", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "planner", "proof/kit", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects"}, "the fold evaluates when"},
+		{"cel.dev/cel-go", []string{".", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "planner", "proof/kit", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects", "tools/host", "tools/mcp"}, "the fold evaluates when"},
 	},
-	public: []string{".", "actors/sentence", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "embedded", "planner", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects"},
+	public: []string{".", "actors/sentence", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "embedded", "planner", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects", "tools/host", "tools/mcp"},
 	sealed: []exempt{
 		{"Source", "package embedded implements it, which the root does not import, and nobody else may"},
+		{"ToolSource", "the packages below tools implement it, which the root does not import, and nobody else may"},
 	},
 	pure: []string{"codec", "planner", "space", "actors", "subjects"},
 	pureStd: []string{

@@ -1,5 +1,5 @@
 // Package source is what package refold and the packages that implement
-// refold.Source agree on. It is internal, so that no others do.
+// refold.Source or refold.ToolSource agree on. It is internal, so that no others do.
 package source
 
 import (

@@ -33,7 +33,7 @@ var components = []struct {
 	{"Session-actor", []string{"internal/sessionactor", "internal/engine", "internal/audit", "cmd/session-actor"}},
 	{"Bridge", []string{"internal/worker", "internal/prompt", "bridge", "cmd/bridge"}},
 	{"NATS, lanes and streams", []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence"}},
-	{"Tools", []string{"internal/tools"}},
+	{"Tools", []string{"internal/tools", "tools"}},
 	{"Telemetry and the rest", []string{"internal/telemetry", "internal/devserver", "cmd/settings"}},
 }
 

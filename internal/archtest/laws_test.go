@@ -100,6 +100,12 @@ var violations = []struct {
 		clean: "-- examples/x/main_test.go --\npackage main\nimport _ \"github.com/refold/refold/internal/bus\"\n",
 	},
 	{
+		law: "outside", name: "an example with the proof kit",
+		want:  `examples/x/main.go:2: imports proof/chaos: an example plays a user, and the proof kit is for people who check Refold`,
+		bad:   "-- examples/x/main.go --\npackage main\nimport _ \"github.com/refold/refold/proof/chaos\"\n",
+		clean: "-- examples/x/main.go --\npackage main\nimport _ \"github.com/refold/refold/refoldtest\"\n",
+	},
+	{
 		law: "outside", name: "what a user can't import",
 		want:  `client/example_test.go:2: imports internal/bus: go doc shows the examples of this file to a user`,
 		bad:   "-- client/example_test.go --\npackage client_test\nimport _ \"github.com/refold/refold/internal/bus\"\nfunc ExampleConnect() {}\n-- client/c.go --\npackage client\n",

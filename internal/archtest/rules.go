@@ -107,8 +107,8 @@ func (l laws) isOffside(dir string) bool {
 }
 
 // checkOutside: what plays a user, or is shown to users, imports no internal
-// package: e2e, the examples except for the tests that run them, and the test files
-// of public packages that have an example for go doc.
+// package, and nothing of the proof kit: e2e, the examples except for the tests that
+// run them, and the test files of public packages that have an example for go doc.
 func (l laws) checkOutside(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		for _, f := range p.files {
@@ -124,8 +124,11 @@ func (l laws) checkOutside(t *tree) (complaints []string) {
 				continue
 			}
 			for _, i := range f.imports() {
-				if dir, inside := i.dir(); inside && under(dir, "internal") {
+				switch dir, inside := i.dir(); {
+				case inside && under(dir, "internal"):
 					complaints = append(complaints, t.at(i, "imports %s: %s, who has no internal packages", dir, who))
+				case inside && under(dir, "proof"):
+					complaints = append(complaints, t.at(i, "imports %s: %s, and the proof kit is for people who check Refold", dir, who))
 				}
 			}
 		}

@@ -1,6 +1,7 @@
-// Package steps_test runs the example: its record, its model, and the tools of
-// the host on a copy of its papers.
-package steps_test
+package main
+
+// The example is run in two ways: the program, and its record and model with the tools
+// of the host on a copy of its papers.
 
 import (
 	"context"
@@ -19,7 +20,29 @@ import (
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/scripted"
 	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/refoldtest"
 )
+
+// TestProgram: the program prints what README.md says.
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "It prints\n\n")
+	want, _, _ := strings.Cut(rest, "\n\n")
+	want = strings.ReplaceAll("\n"+want, "\n    ", "\n")[1:] + "\n"
+	var out strings.Builder
+	if err := run(ctx, refoldtest.Dir(t.TempDir()), &out); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
 
 // TestSteps: the run goes through its five steps, each with the tools that the
 // rules offer, and the last one writes its file.

@@ -57,7 +57,8 @@ type Client struct {
 	by       string
 
 	mu        sync.Mutex
-	histories map[string]*history // by session: those in use
+	histories map[string]*history       // by session: those in use
+	readers   map[string]map[*news]bool // of events, by session
 }
 
 // Connect connects to NATS and checks that it is usable: the error is one line that
@@ -76,7 +77,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{bus: b, installs: journal.NewInstalls(b, o.Logger, nil), by: o.Name, histories: map[string]*history{}}, nil
+	return &Client{bus: b, installs: journal.NewInstalls(b, o.Logger, nil), by: o.Name, histories: map[string]*history{}, readers: map[string]map[*news]bool{}}, nil
 }
 
 // Clock returns the server's clock: times of events, notices and troubles are the
@@ -187,13 +188,16 @@ func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", typ, err)
 	}
-	return c.bus.Publish(ctx, door, sid, text, id) // JSON: people read the log
+	return c.Publish(ctx, door, sid, text, id) // JSON: people read the log
 }
 
 // Publish appends an event: payload is the envelope, JSON or msgpack. The server drops
 // a repeat of the same id in the same session; empty is none. It returns the sequence in the log.
 func (c *Client) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (seq uint64, err error) {
-	return c.bus.Publish(ctx, door, sid, payload, id)
+	if seq, err = c.bus.Publish(ctx, door, sid, payload, id); err == nil {
+		c.published(sid, seq)
+	}
+	return seq, err
 }
 
 // viewTry is how long View waits for one session-actor before it requests the

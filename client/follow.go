@@ -151,13 +151,6 @@ func (l numbers) next(n *Notice) (isNew, missed bool) {
 	return true, last > 0 && n.N > last+1
 }
 
-// Events yields a session's events (those of all sessions if sid is empty) from a
-// sequence of the log on, and then new ones as they arrive, until ctx ends or the
-// reader stops; when ctx ends, it yields the error of ctx last.
-func (c *Client) Events(ctx context.Context, sid string, from uint64) iter.Seq2[session.Event, error] {
-	return c.bus.FollowEvents(ctx, sid, from)
-}
-
 // Read yields a session's events with sequences of the log from from to to, in
 // order, and ends. 0 as from is the first event, 0 as to the newest one at the
 // call. An error ends it; a session without events in the range yields none.

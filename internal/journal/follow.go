@@ -12,19 +12,11 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// FollowEvents yields the events of a session (of all, if sid is empty) from a
-// sequence of the log on, and then new ones, as FollowNotices does.
-func (j *Journal) FollowEvents(ctx context.Context, sid string, from uint64) iter.Seq2[session.Event, error] {
+// FollowEvents yields the events of all sessions from a sequence of the log on, and then
+// new ones, as FollowNotices does.
+func (j *Journal) FollowEvents(ctx context.Context, from uint64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		filter := ""
-		if sid != "" {
-			var err error
-			if filter, err = j.names.Session(sid); err != nil {
-				yield(session.Event{}, err)
-				return
-			}
-		}
-		for m, err := range j.follow(ctx, j.names.LogStream(), filter, from) {
+		for m, err := range j.follow(ctx, j.names.LogStream(), "", from) {
 			if err != nil {
 				yield(session.Event{}, fmt.Errorf("follow events: %w", err))
 				return

@@ -53,7 +53,7 @@ func (c *Conn) PublishProgress(sid string, payload []byte) error {
 const followedMax = 8192
 
 // FollowSession calls notice for each notice of a session, repeats included, and for
-// its progress, and live for its deltas, until ctx ends. The calls are one at a
+// its progress, and live, if not nil, for its deltas, until ctx ends. The calls are one at a
 // time, in the order in which the connection receives the messages. It calls lost
 // after a reconnect: messages may be missing. The server has the subscriptions when
 // FollowSession returns. It reads no stream.
@@ -64,8 +64,11 @@ func (c *Conn) FollowSession(ctx context.Context, sid string, lost func(), notic
 	}
 	progress, _ := c.names.Progress(sid)
 	deltas, _ := c.names.Live(sid)
-	msgs := make(chan *nats.Msg, followedMax)
-	for _, subject := range []string{out, progress, deltas} {
+	msgs, all := make(chan *nats.Msg, followedMax), []string{out, progress}
+	if live != nil {
+		all = append(all, deltas)
+	}
+	for _, subject := range all {
 		sub, err := c.NC.ChanSubscribe(subject, msgs)
 		if err := c.inPlace(ctx, subject, sub, err); err != nil {
 			return err

@@ -6,8 +6,6 @@ import (
 	"hash/fnv"
 	"iter"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -37,138 +35,70 @@ func (s *Session) Updates(ctx context.Context, after string) iter.Seq2[Update, e
 // updates yields what happens after a position.
 func (s *Session) updates(ctx context.Context, after position) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
-		v, err := s.rt.client.EventViewer(ctx, s.id)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer v.Close()
-		inner, cancel := context.WithCancel(ctx)
-		var reading sync.WaitGroup
-		defer reading.Wait()
-		defer cancel()
-		q := &quiet{session: s}
-		news, waits := make(chan happened), make(chan []Waiting)
-		reading.Go(func() { s.read(inner, v, after, q, news) })
-		reading.Go(func() { q.watch(inner, waits) })
-		at := after
-		for {
-			select {
-			case h := <-news:
-				for _, u := range h.updates {
-					at = u.place().at
-					if !yield(u, nil) {
-						return
-					}
-				}
-				if h.err != nil {
-					yield(nil, h.err)
+		for r := (&reader{after: after, at: after}); ; r.rejoin() {
+			f := s.rt.join(ctx, s, r.after.seq)
+			if f == nil {
+				if !s.catchUp(ctx, r, yield) {
 					return
 				}
-			case all := <-waits:
-				for _, w := range all {
-					w.at = at
-					if !yield(w, nil) {
-						return
-					}
-				}
-			case <-ctx.Done():
-				yield(nil, ctx.Err())
+				continue
+			}
+			goesOn := f.deliver(ctx, r, yield)
+			s.rt.leave(f)
+			if !goesOn {
 				return
 			}
 		}
 	}
 }
 
-// happened is what a step of a viewer says.
-type happened struct {
-	updates []Update
-	err     error
-}
-
-// read sends what happens after a position, until ctx ends.
-func (s *Session) read(ctx context.Context, v *client.Viewer, after position, q *quiet, to chan<- happened) {
-	f := following{after: after, at: position{seq: after.seq}, calls: map[string]Call{}, turns: map[uint32]uint32{}}
-	for shown, err := range v.Shown(ctx, after.seq) {
-		q.heard.Store(time.Now().UnixNano())
-		if err == nil {
-			f.take(&shown)
-		}
-		if shown.Event != nil {
-			q.idle.Store(shown.Event.State.Run == nil)
-		}
-		if len(f.out) == 0 && err == nil {
-			continue
-		}
-		select {
-		case to <- happened{f.out, err}:
-			f.out = nil
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // following turns what a viewer shows into updates.
 type following struct {
-	after position // of the reader; what is before it is left out
-	at    position // of the latest update
+	at position // of the latest update
 
-	text  strings.Builder   // of the open turn, as the reader has it
+	text  strings.Builder   // of the open turn
 	calls map[string]Call   // that have no end, by name
 	turns map[uint32]uint32 // of runs that have not ended: the latest turn
 
 	out []Update
 }
 
-// take takes the next step.
-func (f *following) take(s *client.Shown) {
+// newFollowing begins with the event at a sequence.
+func newFollowing(from uint64) *following {
+	return &following{at: position{seq: from}, calls: map[string]Call{}, turns: map[uint32]uint32{}}
+}
+
+// turnOver is the end of a turn's text. It is for feeds alone.
+type turnOver struct {
+	about
+	Turn uint32
+}
+
+// take returns the updates of the next step, which the caller owns.
+func (f *following) take(s *client.Shown) []Update {
+	f.out = nil
 	switch s.Kind {
 	case client.ShownText:
-		f.write(s)
+		f.text.WriteString(s.Text)
+		f.at.text, f.at.sum = f.text.Len(), sumOf(f.text.String())
+		f.out = append(f.out, Text{about{s.Run, f.at}, s.Turn, s.Text})
 	case client.ShownAgain:
-		f.restart(s)
+		f.closeText()
+		f.out = append(f.out, TextRestarted{about{s.Run, f.at}, s.Turn})
 	case client.ShownDone, client.ShownFailed:
-		if f.isBehind() { // it ended with less text than the reader has
-			f.restart(s)
-		}
-		f.text.Reset()
-		f.at.text, f.at.sum, f.after.text = 0, 0, 0
+		f.closeText()
+		f.out = append(f.out, turnOver{about{s.Run, f.at}, s.Turn})
 		f.turns[s.Run] = s.Turn
 	case client.ShownEvent:
 		f.event(s.Event)
 	}
+	return f.out
 }
 
-// isBehind reports whether the reader has text that has not come again.
-func (f *following) isBehind() bool { return f.after.text > 0 && f.text.Len() < f.after.text }
-
-func (f *following) write(s *client.Shown) {
-	f.text.WriteString(s.Text)
-	if f.isBehind() {
-		return
-	}
-	text := s.Text
-	if f.after.text > 0 {
-		all := f.text.String()
-		if text = all[f.after.text:]; sumOf(all[:f.after.text]) != f.after.sum {
-			f.out = append(f.out, TextRestarted{about: about{s.Run, f.at}, Turn: s.Turn})
-			text = all
-		}
-		f.after.text = 0
-	}
-	if text == "" {
-		return
-	}
-	f.at.text, f.at.sum = f.text.Len(), sumOf(f.text.String())
-	f.out = append(f.out, Text{about: about{s.Run, f.at}, Turn: s.Turn, Text: text})
-}
-
-// restart makes the text of the turn void.
-func (f *following) restart(s *client.Shown) {
+// closeText ends the text of a turn.
+func (f *following) closeText() {
 	f.text.Reset()
-	f.after.text, f.at.text, f.at.sum = 0, 0, 0
-	f.out = append(f.out, TextRestarted{about: about{s.Run, f.at}, Turn: s.Turn})
+	f.at.text, f.at.sum = 0, 0
 }
 
 // event emits what an event did.
@@ -256,7 +186,7 @@ func (f *following) notice(n session.Notice) {
 		}
 		f.emit(ApprovalAsked{f.next(runOf(d.Call)), call})
 	case session.RunFinished:
-		f.emit(RunEnded{f.next(d.Run), d.Lifecycle, d.Code, d.Detail, f.turns[d.Run]})
+		f.emit(RunEnded{f.next(d.Run), d.Lifecycle, d.Code, d.Detail, f.turns[d.Run], &d})
 		delete(f.turns, d.Run)
 	case session.BudgetExceeded:
 		f.emit(RunPaused{f.next(d.Run)})
@@ -269,12 +199,8 @@ func (f *following) next(run uint32) about {
 	return about{run, f.at}
 }
 
-// emit appends an update of an event, unless the reader has it.
-func (f *following) emit(u Update) {
-	if at := u.place().at; at.seq != f.after.seq || at.n > f.after.n {
-		f.out = append(f.out, u)
-	}
-}
+// emit appends an update.
+func (f *following) emit(u Update) { f.out = append(f.out, u) }
 
 // position is where a reader is: it has the first n updates of the event at seq, and
 // text bytes of the turn that is open then.

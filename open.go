@@ -95,13 +95,17 @@ type Runtime struct {
 	models  map[string]string // accounts of the models that are served, by provider
 	targets map[string]string // agents whose tools are served, by target
 	closed  bool
+
+	feedsMu sync.Mutex
+	feeds   map[string]*feed // of the sessions that have readers
+	keptMax int              // updates that a feed keeps
 }
 
 // Open opens the log, and returns when sessions can be used. ctx bounds Open alone.
 // The error is one line that says what to do. The caller must call Close.
 func Open(ctx context.Context, at Source, o ...Option) (*Runtime, error) {
 	rt := &Runtime{
-		done: make(chan struct{}), ended: make(chan struct{}), agents: map[string]*Agent{}, models: map[string]string{}, targets: map[string]string{},
+		done: make(chan struct{}), ended: make(chan struct{}), agents: map[string]*Agent{}, models: map[string]string{}, targets: map[string]string{}, feeds: map[string]*feed{}, keptMax: keptMax,
 		options: options{logger: slog.New(slog.DiscardHandler)},
 	}
 	apply(&rt.options, o)

@@ -13,7 +13,6 @@ import (
 type Run struct {
 	session *Session
 	number  uint32
-	seq     uint64 // of an event that requested or steered it; 0: not known
 	began   uint64 // sequence of the first event about it; 0: not known
 }
 
@@ -54,46 +53,40 @@ type Call struct {
 // It fails with a *RunError if the run failed, or was cancelled or interrupted, and with
 // a *QuarantinedError if the session is quarantined.
 func (r *Run) Wait(ctx context.Context) (*Answer, error) {
-	c := r.session.rt.client
-	seq, err := r.requested(ctx)
-	if err != nil {
-		return nil, err
-	}
-	from, err := c.LastNotice(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("wait for run %d: %w", r.number, err)
-	}
-	end, err := c.End(ctx, r.session.id, seq, from+1, nil)
-	if err != nil {
-		return nil, err
-	}
-	a := &Answer{Run: end.Run, Usage: end.Usage, Cost: end.Cost, Finish: end.FinishReason}
-	if a.Text, err = c.Text(ctx, end.Output); err != nil {
-		return nil, fmt.Errorf("read the answer of run %d: %w", end.Run, err)
-	}
-	for u, err := range r.Updates(ctx) { // all of them are in the log
+	a := &Answer{Run: r.number}
+	for u, err := range r.Updates(ctx) {
+		if err != nil {
+			return nil, err
+		}
 		switch u := u.(type) {
+		case Waiting:
+			if u.Cause == causeQuarantined {
+				return nil, &QuarantinedError{Reason: u.Detail}
+			}
 		case ToolEnded:
 			a.Calls = append(a.Calls, u.Call)
 		case RunEnded:
 			a.Turns = u.Turns
+			return a.finish(ctx, r.session.rt.client, u.end)
 		}
-		if err != nil {
-			return nil, err
-		}
+	}
+	return nil, fmt.Errorf("the updates of run %d ended", r.number) // they end with RunEnded, or with an error
+}
+
+// finish completes the answer of a run that has ended.
+func (a *Answer) finish(ctx context.Context, c *client.Client, of *session.RunFinished) (*Answer, error) {
+	end, err := c.Ended(ctx, *of)
+	if err != nil {
+		return nil, err
+	}
+	a.Usage, a.Cost, a.Finish = end.Usage, end.Cost, end.FinishReason
+	if a.Text, err = c.Text(ctx, end.Output); err != nil {
+		return nil, fmt.Errorf("read the answer of run %d: %w", end.Run, err)
 	}
 	if end.Lifecycle != session.Completed {
 		return nil, &RunError{Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, Answer: a}
 	}
 	return a, nil
-}
-
-// requested returns the sequence of an event that requested the run.
-func (r *Run) requested(ctx context.Context) (uint64, error) {
-	if r.seq != 0 {
-		return r.seq, nil
-	}
-	return r.begin(ctx)
 }
 
 // begin returns the sequence of the first event about the run.

@@ -109,7 +109,7 @@ func (s *Session) run(ctx context.Context, seq uint64) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{session: s, number: number, seq: seq, began: began}, nil
+	return &Run{session: s, number: number, began: began}, nil
 }
 
 // Run returns a handle on an earlier run. It does no I/O.

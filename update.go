@@ -77,5 +77,7 @@ type (
 		Code      string
 		Detail    string
 		Turns     uint32
+
+		end *session.RunFinished
 	}
 )

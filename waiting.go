@@ -16,12 +16,13 @@ import (
 // again.
 type Waiting struct {
 	about
-	// For is model, tool, step, space, or session-actor, if none is heard.
+	// For is model, tool, step, space; session-actor, if none is heard; or operator, if
+	// the session is quarantined.
 	For string
 	// Target is what bridges serve: a provider, an agent's tools. Empty: session-actor.
 	Target string
-	// Cause is unserved, if no process serves the target; silent, of a session-actor; or
-	// the code of the latest failure, such as network, overloaded, auth or lacks, if a
+	// Cause is unserved, if no process serves the target; silent, of a session-actor;
+	// quarantined; or the code of the latest failure, such as network, overloaded, auth or lacks, if a
 	// key is missing. Empty: it goes on.
 	Cause string
 	// Detail is for people.
@@ -37,8 +38,11 @@ const (
 	viewWithin = 2 * time.Second
 
 	forActor      = "session-actor"
+	forOperator   = "operator"
 	causeSilent   = "silent"
 	causeUnserved = "unserved"
+
+	causeQuarantined = "quarantined"
 )
 
 // classWords are what readers are told of a class of effects.
@@ -52,8 +56,9 @@ type quiet struct {
 	told    map[string]Waiting
 }
 
-// watch sends what a session waits for, when that changes, until ctx ends.
-func (q *quiet) watch(ctx context.Context, to chan<- []Waiting) {
+// watch tells what a session waits for, when that changes, until ctx ends: the changes,
+// and all of it.
+func (q *quiet) watch(ctx context.Context, tell func(changes []Waiting, now map[string]Waiting)) {
 	each := time.NewTicker(quietFor)
 	defer each.Stop()
 	for {
@@ -65,14 +70,8 @@ func (q *quiet) watch(ctx context.Context, to chan<- []Waiting) {
 		if q.idle.Load() && len(q.told) == 0 || time.Since(time.Unix(0, q.heard.Load())) < quietFor && len(q.told) == 0 {
 			continue
 		}
-		changes := q.changes(q.look(ctx))
-		if len(changes) == 0 {
-			continue
-		}
-		select {
-		case to <- changes:
-		case <-ctx.Done():
-			return
+		if changes := q.changes(q.look(ctx)); len(changes) > 0 {
+			tell(changes, q.told)
 		}
 	}
 }
@@ -96,6 +95,9 @@ func (q *quiet) look(ctx context.Context) map[string]Waiting {
 	q.idle.Store(v.Run == nil)
 	if v.Run != nil {
 		run = v.Run.Number
+	}
+	if stopped := v.Quarantined; stopped != nil {
+		now[forOperator] = Waiting{For: forOperator, Cause: causeQuarantined, Detail: stopped.Reason}
 	}
 	for _, target := range v.Unserved {
 		now[target] = waitingFor(run, target, causeUnserved, "no process serves it")

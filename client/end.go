@@ -58,7 +58,7 @@ func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each fun
 	case err != nil:
 		return RunEnd{}, err
 	case p.ended != nil && (each == nil || p.endedAt < seq): // otherwise its notices are still to be read
-		return c.ended(ctx, *p.ended)
+		return c.Ended(ctx, *p.ended)
 	}
 	wait := awaited{seq: seq, run: p.run}
 	for n, err := range c.Notices(ctx, sid, from) {
@@ -73,7 +73,7 @@ func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each fun
 		case err != nil:
 			return RunEnd{}, err
 		case finished != nil:
-			return c.ended(ctx, *finished)
+			return c.Ended(ctx, *finished)
 		}
 	}
 	return RunEnd{}, fmt.Errorf("the notices of %s ended", sid)
@@ -147,8 +147,9 @@ func runEndOf(d session.RunFinished) RunEnd {
 	}
 }
 
-// ended returns the end in a notice, with the answer.
-func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, error) {
+// Ended returns the end that a RunFinished tells, with the answer, which it may have to
+// read from the log.
+func (c *Client) Ended(ctx context.Context, d session.RunFinished) (RunEnd, error) {
 	end := runEndOf(d)
 	if d.OutputSeq == 0 {
 		return end, nil

@@ -66,7 +66,7 @@ func (f *Follower) repeated(ctx context.Context, why error) (RunEnd, error) {
 	}
 	f.setRun(p.run)
 	if p.ended != nil {
-		return f.c.ended(ctx, *p.ended)
+		return f.c.Ended(ctx, *p.ended)
 	}
 	return f.c.End(ctx, f.sid, f.seq, 1, nil) // another request's run, which goes on
 }

@@ -186,6 +186,7 @@ func TestZeroOptionsDoNotPanic(t *testing.T) {
 		"client.Client.CompleteRun":        w.CompleteRun,
 		"client.Client.Deny":               w.Deny,
 		"client.Client.EditRun":            w.EditRun,
+		"client.Client.Ended":              w.Ended,
 		"client.Client.FailRun":            w.FailRun,
 		"client.Client.Index":              w.Index,
 		"client.Client.Interrupt":          w.Interrupt,

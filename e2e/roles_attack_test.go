@@ -37,11 +37,12 @@ tenants:
     space-readers: {spaces: [files]}
     buckets: {spaces: [FILES]}
     publishers: [ci]
-    apps: {shop: [shop]}
+    app-asks: [shop]
+    apps: [owner]
 `
 
 // attackers are all users whom nobody has trusted with deletions.
-var attackers = []string{"chat", "approver", "operator", "auditor", "models", "tools", "steps", "spaces", "ci", "shop"}
+var attackers = []string{"chat", "approver", "operator", "auditor", "models", "tools", "steps", "spaces", "ci", "shop", "owner"}
 
 const helloScript = "rules:\n  - shown: {last: tool}\n    say: done\n  - say: hi\n"
 

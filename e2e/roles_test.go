@@ -36,8 +36,9 @@ tenants:
       lab: [lab]
       asks: [services]
       notes: [mcp]
+      shop: [shop]
     step-hooks: {steps: [mine]}
-    apps: {shop: [shop]}
+    app-asks: [shop]
     services: {orders: {bridge: asks, subjects: ["orders.*"]}}
 `
 

@@ -148,6 +148,9 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err = c.connect(ctx, opts); err != nil {
 		return nil, c.connectError(ctx, err)
 	}
+	if o.Like != nil && c.hasAccount(ctx) {
+		c.context.APIPrefix = names.API()
+	}
 	if err = c.usable(); err == nil && !o.CoreOnly {
 		err = c.hasJetStream(ctx)
 	}
@@ -266,7 +269,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 }
 
 func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
-	if p := parseViolation(err.Error()); p != nil {
+	if p := c.denialIn(err.Error()); p != nil {
 		if p.Subject != c.API+"STREAM.INFO."+c.names.LogStream() { // a user without a key does without the log's identity
 			c.Log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
 		}
@@ -313,34 +316,6 @@ func (c *Conn) usable() error {
 	var err error
 	c.JS, err = jetstream.NewWithAPIPrefix(c.NC, prefix, jetstream.WithDefaultTimeout(RequestTimeout), jetstream.WithPublishAsyncTimeout(RequestTimeout))
 	return err
-}
-
-// hasJetStream checks that this user has JetStream. It retries for startTimeout: the
-// server may be shutting down, or a cluster may have no leader. No responders means
-// that there is no JetStream.
-func (c *Conn) hasJetStream(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	err := c.Retry(ctx, func(ctx context.Context) error {
-		account, err := c.JS.AccountInfo(ctx)
-		switch {
-		case err == nil:
-			c.SetDomain(account.Domain)
-		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
-			errors.Is(err, nats.ErrNoResponders):
-			// As text: Retry would retry this cause.
-			do := "start nats-server with -js, or enable it for this account"
-			if d := c.context.Domain; d != "" {
-				do = fmt.Sprintf("see that the servers of the domain %s, which the context names, are reached from there, or change its jetstream_domain", d)
-			}
-			err = fmt.Errorf("%w at %s: %s (%s)", ErrNoJetStream, c.Where, do, err.Error())
-		}
-		return err
-	})
-	if err == nil || errors.Is(err, ErrNoJetStream) {
-		return err
-	}
-	return fmt.Errorf("ask %s for its JetStream account: %w", c.Where, err)
 }
 
 // tooOld reports whether a server's version is below the least. A version that does

@@ -188,7 +188,7 @@ func (c *Conn) inPlace(ctx context.Context, subject string, sub *nats.Subscripti
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	// The server sends a denial before its answer to the flush.
-	if p := parseViolation(fmt.Sprint(c.NC.LastError())); p != nil && p.Op == "subscribe" && p.Subject == subject {
+	if p := c.denialIn(fmt.Sprint(c.NC.LastError())); p != nil && p.Op == "subscribe" && p.Subject == subject {
 		sub.Unsubscribe()
 		return p
 	}

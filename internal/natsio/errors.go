@@ -113,10 +113,15 @@ func (e *VersionError) Error() string {
 type PermissionError struct {
 	Op      string // publish or subscribe
 	Subject string
+	Lacks   string // the right, and the roles that have it, for people; empty: no role has it
 }
 
 func (e *PermissionError) Error() string {
-	return fmt.Sprintf("the NATS server does not allow this user to %s %s: connect as one that may (--context, NATS_CONTEXT), or grant it in the server's configuration", e.Op, e.Subject)
+	lacks := ""
+	if e.Lacks != "" {
+		lacks = "; it lacks " + e.Lacks
+	}
+	return fmt.Sprintf("the NATS server does not allow this user to %s %s%s: connect as one that may (--context, NATS_CONTEXT), or grant it in the server's configuration", e.Op, e.Subject, lacks)
 }
 
 // Error codes of the JetStream API that Refold acts on. No other place knows them.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/internal/roles"
 )
 
 // requestTracker ends requests that will get no reply. The server denies a publish
@@ -62,7 +64,15 @@ const ErrReconnected = Retryable("the connection was lost and made again")
 
 var violationText = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]+)"`)
 
-// parseViolation parses the server's text; nil if it is about something else.
+// denialIn parses the server's text; nil if it is about something else.
+func (c *Conn) denialIn(text string) *PermissionError {
+	p := parseViolation(text)
+	if p != nil {
+		p.Lacks = roles.Lacking(c.names, p.Op == "publish", p.Subject)
+	}
+	return p
+}
+
 func parseViolation(text string) *PermissionError {
 	m := violationText.FindStringSubmatch(text)
 	if m == nil {

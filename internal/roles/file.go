@@ -47,14 +47,15 @@ type Tenant struct {
 	Publishers    []string `yaml:"publishers"` // of packs
 	Admins        []string `yaml:"admins"`
 	Loopback      []string `yaml:"loopback"` // at most one, for the server's no_auth_user
+	Apps          []string `yaml:"apps"`     // programs that own an agent
+	AppAsks       []string `yaml:"app-asks"` // programs that ask others' agents
 
-	// Names, and the targets of each. A name under several of the first four is one
-	// user, whose bridges serve targets of several classes.
+	// Names, and the targets of each. A name under several of these, apps and app-asks is
+	// one user, whose bridges serve targets of several classes.
 	Models       map[string][]string `yaml:"models"`
 	Tools        map[string][]string `yaml:"tools"`
 	StepHooks    map[string][]string `yaml:"step-hooks"`
 	SpaceReaders map[string][]string `yaml:"space-readers"`
-	Apps         map[string][]string `yaml:"apps"`
 
 	// Buckets are object stores in the streams' account, by their space-reader.
 	Buckets map[string][]string `yaml:"buckets"`
@@ -161,14 +162,15 @@ func (t *Tenant) users(prefix string) (all []User) {
 	}{
 		{SessionActor, t.SessionActors, nil}, {Admin, t.Admins, nil}, {Client, t.Clients, nil}, {Approver, t.Approvers, nil},
 		{Operator, t.Operators, nil}, {Auditor, t.Auditors, nil}, {Publishers, t.Publishers, nil}, {Loopback, t.Loopback, nil},
-		{Models, nil, t.Models}, {Tools, nil, t.Tools}, {StepHooks, nil, t.StepHooks}, {SpaceReaders, nil, t.SpaceReaders}, {App, nil, t.Apps},
+		{App, t.Apps, nil}, {AppAsk, t.AppAsks, nil},
+		{Models, nil, t.Models}, {Tools, nil, t.Tools}, {StepHooks, nil, t.StepHooks}, {SpaceReaders, nil, t.SpaceReaders},
 	} {
 		for _, name := range slices.Concat(of.names, slices.Sorted(maps.Keys(of.targets))) {
 			u := User{Prefix: prefix, Role: of.role, Name: name, Targets: of.targets[name]}
 			if of.role == SpaceReaders {
 				u.Buckets = t.Buckets[name]
 			}
-			if i := slices.IndexFunc(all, func(other User) bool { return other.Name == name && other.daemon() && u.daemon() }); i >= 0 {
+			if i := slices.IndexFunc(all, func(other User) bool { return other.Name == name && other.combines() && u.combines() }); i >= 0 {
 				all[i].Also = append(all[i].Also, u)
 			} else {
 				all = append(all, u)

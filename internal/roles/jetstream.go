@@ -18,7 +18,7 @@ const (
 // readers are the roles that connect to JetStream. Daemons ask for the number of copies
 // of each stream.
 func readers() []Role {
-	return append(bridges(), SessionActor, Approver, Operator, Auditor)
+	return append(bridges(), SessionActor, Approver, Operator, Auditor, App, AppAsk)
 }
 
 // read returns the row for reading a stream.
@@ -45,22 +45,22 @@ func readRows() []Row {
 				return each([]string{n.PacksStream(), n.BlobsStream()}, api+"STREAM.INFO.")
 			})},
 		// Bridges compare what an interrupted effect was settled with, and read results of
-		// earlier calls again; models and step hooks read the transcript, apps the arguments
-		// of their host loops.
-		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, Approver),
+		// earlier calls again; models and step hooks read the transcript. Apps fold their
+		// sessions.
+		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, AppAsk, Approver),
 		// Bridges read the claims that theirs conflict with.
 		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(), SessionActor, Operator, Auditor)...),
-		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor),
+		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor, App, AppAsk),
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
-		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Approver),
+		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, App, AppAsk, Approver),
 		{Name: "look up blobs", About: "whether a content is stored, by its hash", Answers: Once, May: grant(Publish, writers()...),
 			Patterns: one(func(n subjects.Names) string {
 				return api + "DIRECT.GET." + n.BlobsStream() + "." + n.BlobSubject("*")
 			})},
-		// Models and step hooks are shown inputs and results, approvers the texts of packs, tools read skills and the
+		// Models and step hooks are shown inputs and results, apps show answers, approvers the texts of packs, tools read skills and the
 		// manifests of packs, a reader of a space the manifest that a partial sync begins
 		// with.
-		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Approver),
+		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, App, Approver),
 		onlySessionTools(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Tools, SpaceReaders, Publishers)),
 		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: grant(Publish, SpaceReaders)},
 	}

@@ -23,8 +23,12 @@ const (
 	StepHooks    Role = "step-hooks"
 	SpaceReaders Role = "space-readers"
 	Publishers   Role = "publishers"
-	App          Role = "app"
-	Admin        Role = "admin"
+	// App is for programs that own an agent. What such a program serves are the targets of
+	// the same name under models, tools and step-hooks.
+	App Role = "app"
+	// AppAsk is for programs that only ask agents which others own.
+	AppAsk Role = "app-ask"
+	Admin  Role = "admin"
 	// Loopback is for programs without a key: they may do what a client and an
 	// approver may. It has no column of its own.
 	Loopback Role = "loopback"
@@ -32,7 +36,7 @@ const (
 
 // Roles are the roles of the table, in the order in which it is printed.
 func Roles() []Role {
-	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App}
+	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App, AppAsk}
 }
 
 // Act is what a user may do with a subject.
@@ -91,20 +95,11 @@ func addGrant(may map[Role]Act, act Act, roles ...Role) map[Role]Act {
 	return may
 }
 
-// rolesOf returns the roles that carry out a class of effects. Apps have tools
-// of their own.
-func rolesOf(c session.ClassInfo) []Role {
-	if role := Role(c.Role); role != Tools {
-		return []Role{role}
-	}
-	return []Role{Tools, App}
-}
-
 // bridges returns the roles that pull, claim and carry out effects.
 func bridges() (all []Role) {
 	for _, c := range session.Classes() {
 		if c.Bridged {
-			all = append(all, rolesOf(c)...)
+			all = append(all, Role(c.Role))
 		}
 	}
 	return all
@@ -113,11 +108,11 @@ func bridges() (all []Role) {
 // writers are the roles that store blobs: snapshots and descriptors, files of install
 // records, answers, results, files of spaces and packs, inputs.
 func writers() []Role {
-	return []Role{SessionActor, Operator, Models, Tools, SpaceReaders, Publishers, App}
+	return []Role{SessionActor, Operator, Models, Tools, SpaceReaders, Publishers, App, AppAsk}
 }
 
 // watchers are the roles that read everything that sessions publish.
-func watchers() []Role { return []Role{Client, Operator, Auditor, App} }
+func watchers() []Role { return []Role{Client, Operator, Auditor, App, AppAsk} }
 
 // door returns the row of a door.
 func door(d session.Door, about string, roles ...Role) Row {
@@ -151,12 +146,12 @@ func Table() []Row {
 
 func doorRows() []Row {
 	rows := []Row{
-		answeredIfFull(door(session.DoorIn, "request runs, steer, cancel", Client, Operator, App)),
-		door(session.DoorCtl, "configure sessions", Operator),
-		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator),
+		answeredIfFull(door(session.DoorIn, "request runs, steer, cancel", Client, Operator, App, AppAsk)),
+		door(session.DoorCtl, "configure sessions", Operator, App),
+		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator, App),
 	}
 	for _, c := range session.Classes() {
-		rows = append(rows, door(subjects.DoorOf(c.Class), c.About, rolesOf(c)...))
+		rows = append(rows, door(subjects.DoorOf(c.Class), c.About, Role(c.Role)))
 	}
 	return append(rows, door(session.DoorInstall, "what new sessions start with", SessionActor, Operator))
 }
@@ -164,7 +159,7 @@ func doorRows() []Row {
 func publishedRows() []Row {
 	return []Row{
 		{Name: "view", About: "what a session looks like", Answers: Once, Patterns: one(subjects.Names.ViewAll),
-			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, App)},
+			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, App, AppAsk)},
 		onlySessionTools(Row{Name: "readers of spaces", About: "what they would read now; of tools, only for the user of the target refold", Answers: Once, Patterns: readersOf,
 			May: addGrant(grant(Serve, SpaceReaders), Publish, Tools)}),
 		{Name: "out", About: "notices", Answers: Once, Patterns: one(subjects.Names.OutAll),

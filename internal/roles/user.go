@@ -23,8 +23,8 @@ type User struct {
 	Bridge   string
 	Subjects []string
 
-	// Also are further roles of a bridge that serves targets of several classes, each
-	// with its targets. The name is the same.
+	// Also are further roles of a bridge that serves targets of several classes, or of an
+	// app, each with its targets. The name is the same.
 	Also []User
 }
 
@@ -73,7 +73,7 @@ func (u User) Inbox() string {
 // each class of effects that the role carries out.
 func (u User) consumers() (all []Consumer) {
 	for _, c := range session.Classes() {
-		if c.Bridged && slices.Contains(rolesOf(c), u.Role) {
+		if c.Bridged && Role(c.Role) == u.Role {
 			for _, t := range u.Targets {
 				all = append(all, Consumer{c.Class, t})
 			}
@@ -82,9 +82,11 @@ func (u User) consumers() (all []Consumer) {
 	return all
 }
 
-// daemon reports whether the user's programs are bridges, which may serve
-// targets of several classes.
-func (u User) daemon() bool { return u.Role != App && slices.Contains(bridges(), u.Role) }
+// combines reports whether the user may have further roles: its programs are bridges,
+// which may serve targets of several classes, or apps with bridges inside.
+func (u User) combines() bool {
+	return u.Role == App || u.Role == AppAsk || slices.Contains(bridges(), u.Role)
+}
 
 // Home reports whether the user is in the streams' account.
 func (u User) Home() bool { return u.Role == SessionActor || u.Role == Admin }

@@ -162,6 +162,8 @@ func (u User) daemonFile(users []User) []string {
 			return []string{"consumer: []"}
 		}
 		return lines
+	case u.has(App), u.has(AppAsk): // its bridges are in programs of others
+		return nil
 	case u.has(Models), u.has(Tools), u.has(SpaceReaders):
 		lines := []string{"provision: false"}
 		if workers := u.workers(); len(workers) == 1 { // it may not consume another worker's calls

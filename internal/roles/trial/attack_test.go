@@ -75,7 +75,7 @@ func TestAttackReplySubject(t *testing.T) {
 				t.Fatal(err)
 			}
 			wants := before + 1
-			if u.Role == roles.Client || u.Role == roles.Operator || u.Role == roles.App || u.Role == roles.Loopback {
+			if u.Role == roles.Client || u.Role == roles.Operator || u.Role == roles.App || u.Role == roles.AppAsk || u.Role == roles.Loopback {
 				continue // it may fill the log itself, and does so here: what else is stored the next test tells
 			}
 			if got := mark(t, admin, to); got != wants {
@@ -198,7 +198,7 @@ func TestAttackConsumerThatPushes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"models", "tools", "steps", "spaces", "shop", "auditor", "approver", "chat1"} {
+	for _, name := range []string{"models", "tools", "steps", "spaces", "shop", "page", "auditor", "approver", "chat1"} {
 		nc := s.attacker(name)
 		for _, api := range []string{"$JS.API.", "refold.api."} {
 			for _, of := range []struct{ stream, consumer, filter string }{
@@ -243,7 +243,8 @@ func TestAttackOnClaimsOfOthers(t *testing.T) {
 	for name, theirs := range map[string][]string{
 		"models": {"tool.host.s1.r1t1c0", "tool.mail.s1.r1t1c0", "llm.other.s1.r1t1", "llm.other.s1.r1t1.2"},
 		"mail":   {"tool.host.s1.r1t1c0", "tool.host-w1.s1.r1t1c0", "llm.openai.s1.r1t1"},
-		"chat1":  {"tool.host.s1.r1t1c0"}, "auditor": {"tool.host.s1.r1t1c0"},
+		"chat1":  {"tool.host.s1.r1t1c0"}, "auditor": {"tool.host.s1.r1t1c0"}, "page": {"tool.shop.s1.r1t1c0"},
+		"shop": {"tool.mail.s1.r1t1c0", "llm.openai.s1.r1t1", "step.mine.s1.r1t1", "space.git.s1.r1"},
 	} {
 		nc := s.attacker(name)
 		for _, effect := range theirs {
@@ -259,5 +260,83 @@ func TestAttackOnClaimsOfOthers(t *testing.T) {
 	m, err := admin.Request("refold.fx.claim.llm.openai.s9.r1t1", nil, 20*time.Second)
 	if err != nil || !strings.Contains(string(m.Data), `"seq":1`) {
 		t.Errorf("the stream of claims answers %s, %v: want that this is its first", m.Data, err)
+	}
+}
+
+// TestAttackAppReachesOthers: a program that owns an agent reaches no door, stream or
+// target that is not its own, neither directly nor through JetStream.
+func TestAttackAppReachesOthers(t *testing.T) {
+	t.Parallel()
+	s := start(t, everybody)
+	admin := s.as("refold", "admin")
+	for _, subject := range []string{"refold.in.s1", "refold.fx.tool.mail.s1.r1t1c0"} {
+		if _, err := admin.Request(subject, []byte(forged), 20*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := s.stored("refold")
+	for _, name := range []string{"shop", "page"} {
+		nc := s.attacker(name)
+		send := func(subject, body string) {
+			if err := nc.PublishRequest(subject, "_INBOX_"+name+".x", []byte(body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		heard := make(chan *nats.Msg, 64)
+		if _, err := nc.ChanSubscribe("_INBOX_"+name+".>", heard); err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range []string{
+			"refold.install", "refold.space.s1", "refold.wake.s1", "refold.out.s1", "refold.timer.s1.w1.1", "refold.pack.crm.v1", "$KV.REFOLD_SNAPSHOTS.q.s1", "$KV.REFOLD_SNAPSHOTS.s.s1",
+			"refold.fx.tool.shop.s1.r1t1c0", "refold.fx.claim.tool.mail.s1.r1t1c0", "refold.fx.claim.llm.openai.s1.r1t1", "refold.fx.claim.step.mine.s1.r1t1",
+		} {
+			send(to, forged)
+			for _, api := range []string{"$JS.API.", "refold.api."} { // by a consumer that pushes a stored message there
+				config := fmt.Sprintf(`{"stream_name":"REFOLD_LOG","config":{"name":"x","deliver_subject":%q,"ack_policy":"none","deliver_policy":"all"}}`, to)
+				send(api+"CONSUMER.CREATE.REFOLD_LOG.x", config)
+				send(api+"CONSUMER.CREATE.REFOLD_LOG.x.refold.log.>", config)
+				send(api+"CONSUMER.DURABLE.CREATE.REFOLD_LOG.x", config)
+			}
+		}
+		for _, api := range []string{"$JS.API.", "refold.api."} {
+			for _, consumer := range []string{"tool-mail", "tool-host", "llm-openai", "step-mine", "space-git"} {
+				send(api+"CONSUMER.MSG.NEXT.REFOLD_FX."+consumer, "1")
+				send(api+"CONSUMER.DELETE.REFOLD_FX."+consumer, "")
+			}
+			send(api+"STREAM.MSG.DELETE.REFOLD_LOG", `{"seq":1}`)
+			send(api+"STREAM.PURGE.REFOLD_LOG", "")
+		}
+		for _, pattern := range []string{"refold.in.*", "refold.ctl.*", "refold.approve.*", "refold.llm.*", "_INBOX_chat1.>", ">"} {
+			if _, err := nc.ChanSubscribe(pattern, heard); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.Request("refold.in.s2", []byte("private"), 20*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for len(heard) > 0 {
+			m := <-heard
+			t.Errorf("%s received on %s: %.80s", name, m.Subject, m.Data)
+		}
+	}
+	after := s.stored("refold")
+	for stream, held := range before {
+		want := held
+		if stream == "REFOLD_LOG" {
+			want[0], want[1] = want[0]+2, want[1]+2 // the administrator's
+		}
+		if after[stream] != want {
+			t.Errorf("%s holds and took %v messages, want %v", stream, after[stream], want)
+		}
+	}
+	m, err := admin.Request("$JS.API.CONSUMER.NAMES.REFOLD_LOG", nil, 20*time.Second)
+	if err != nil || !strings.Contains(string(m.Data), `"consumers":[]`) {
+		t.Errorf("the log has consumers: %s (%v)", m.Data, err)
 	}
 }

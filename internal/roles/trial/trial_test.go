@@ -35,13 +35,14 @@ tenants:
     auditors: [auditor]
     loopback: [anyone]
     admins: [admin]
-    models: {models: [openai, anthropic]}
-    tools: {tools: [host, host-w1, host-w2, refold], mail: [mail], crm: [crm-v1]}
-    step-hooks: {steps: [mine]}
+    models: {models: [openai, anthropic], shop: [gemini]}
+    tools: {tools: [host, host-w1, host-w2, refold], mail: [mail], crm: [crm-v1], shop: [shop]}
+    step-hooks: {steps: [mine], shop: [shop]}
     space-readers: {spaces: [git], crm: [crm]}
     buckets: {spaces: [FILES]}
     publishers: [ci]
-    apps: {shop: [shop]}
+    apps: [shop]
+    app-asks: [page]
     services: {weather: {bridge: tools, subjects: [weather.>]}}
   other:
     session-actors: [actor]

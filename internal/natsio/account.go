@@ -1,0 +1,48 @@
+package natsio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// hasAccount reports whether the user has an account of its own, which imports
+// JetStream under another prefix: a context says it, a connection does not.
+func (c *Conn) hasAccount(ctx context.Context) bool {
+	subject := c.names.API() + ".INFO"
+	return c.Attempt(ctx, subject, func(ctx context.Context) error {
+		_, err := c.NC.RequestWithContext(ctx, subject, nil)
+		return err
+	}) == nil
+}
+
+// hasJetStream checks that this user has JetStream. It retries for startTimeout: the
+// server may be shutting down, or a cluster may have no leader. No responders means
+// that there is no JetStream.
+func (c *Conn) hasJetStream(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	err := c.Retry(ctx, func(ctx context.Context) error {
+		account, err := c.JS.AccountInfo(ctx)
+		switch {
+		case err == nil:
+			c.SetDomain(account.Domain)
+		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
+			errors.Is(err, nats.ErrNoResponders):
+			// As text: Retry would retry this cause.
+			do := "start nats-server with -js, or enable it for this account"
+			if d := c.context.Domain; d != "" {
+				do = fmt.Sprintf("see that the servers of the domain %s, which the context names, are reached from there, or change its jetstream_domain", d)
+			}
+			err = fmt.Errorf("%w at %s: %s (%s)", ErrNoJetStream, c.Where, do, err.Error())
+		}
+		return err
+	})
+	if err == nil || errors.Is(err, ErrNoJetStream) {
+		return err
+	}
+	return fmt.Errorf("ask %s for its JetStream account: %w", c.Where, err)
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/refold/refold"
 	"github.com/refold/refold/embedded"
@@ -198,6 +199,65 @@ func ExampleSession_Updates() {
 	// Output:
 	// It rains.
 	// run 1 completed
+}
+
+// A file that a program received: the model is shown it with the request.
+func ExampleNewFile() {
+	ctx, t := exampleContext()
+	defer t.end()
+	helper, err := refoldtest.Open(t).Agent("helper", refold.Model(refoldtest.Model(refoldtest.Say("Three lines."))))
+	if err != nil {
+		panic(err)
+	}
+	upload := strings.NewReader("one\ntwo\nthree\n") // such as the body of a request
+	file, err := refold.NewFile(upload, "list.txt", "text/plain")
+	if err != nil {
+		panic(err)
+	}
+	run, err := helper.Session("hello").Ask(ctx, "How long is the list?", refold.Files(file))
+	if err != nil {
+		panic(err)
+	}
+	answer, err := run.Wait(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(answer.Text)
+	// Output: Three lines.
+}
+
+// A run that its budget paused goes on with a larger one.
+func ExampleWithBudget() {
+	ctx, t := exampleContext()
+	defer t.end()
+	helper, err := refoldtest.Open(t).Agent("helper",
+		refold.Config(refold.RunConfig{Budget: &refold.Budget{Tokens: 1}}),
+		refold.Model(refoldtest.Model(refoldtest.Say("It rains."))))
+	if err != nil {
+		panic(err)
+	}
+	s := helper.Session("hello")
+	run, err := s.Ask(ctx, "Weather in Bergen?")
+	if err != nil {
+		panic(err)
+	}
+	for u, err := range run.Updates(ctx) {
+		if err != nil {
+			panic(err)
+		}
+		switch u := u.(type) {
+		case refold.RunPaused:
+			fmt.Println("the budget is spent")
+			if err := s.Resume(ctx, refold.WithBudget(refold.Budget{Tokens: 100_000})); err != nil {
+				panic(err)
+			}
+		case refold.Text:
+			fmt.Println(u.Text)
+		}
+	}
+	// Output:
+	// the budget is spent
+	// It rains.
 }
 
 // exampleT is what refoldtest needs of a test.

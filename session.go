@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -32,8 +33,16 @@ const (
 	Reject    Busy = session.BusyReject    // it is refused, run_active
 )
 
-// File is a file of a request: an image, a PDF or text. client.ReadFile reads one.
+// File is a file of a request: an image, a PDF or text. NewFile makes one of what a
+// program receives, and client.ReadFile one of a file on disk.
 type File = client.File
+
+// NewFile reads a file to its end, at most client.FileBytesMax. mediaType is what its
+// sender says that it is; empty: nothing. Its content decides: the error says so if it is
+// of another type, or of one that no model is shown.
+func NewFile(from io.Reader, name, mediaType string) (File, error) {
+	return client.NewFile(from, name, mediaType)
+}
 
 // AskOption is an option of Session.Ask.
 type AskOption func(*asking)
@@ -58,7 +67,7 @@ func Submission(id string) AskOption {
 // WhenBusy says what happens to the request while a run is active.
 func WhenBusy(b Busy) AskOption { return func(o *asking) { o.WhenBusy = string(b) } }
 
-// Files adds files to the request, after its text.
+// Files adds files to the request, after its text. Each is stored as a blob first.
 func Files(f ...File) AskOption {
 	return func(o *asking) { o.Files = append(o.Files, f...) }
 }
@@ -140,10 +149,24 @@ func (s *Session) Pause(ctx context.Context) error {
 	return s.taken(ctx, seq, err)
 }
 
-// Resume lets the paused run go on. A run that its budget paused needs a larger one:
-// client.Client.Resume.
-func (s *Session) Resume(ctx context.Context) error {
-	seq, err := s.rt.client.Resume(ctx, s.id, nil, client.ControlOptions{})
+// Budget bounds a run, in tokens and in money.
+type Budget = session.Budget
+
+// ResumeOption is an option of Resume.
+type ResumeOption func(*resuming)
+
+type resuming struct{ budget *Budget }
+
+// WithBudget replaces the whole budget of the run.
+func WithBudget(b Budget) ResumeOption { return func(r *resuming) { r.budget = &b } }
+
+// Resume lets the paused run go on. A run that its budget paused needs a larger one: see
+// [WithBudget]. It is refused with the budget that is spent, and paused again with one that
+// is too small for its next turn.
+func (s *Session) Resume(ctx context.Context, o ...ResumeOption) error {
+	var with resuming
+	apply(&with, o)
+	seq, err := s.rt.client.Resume(ctx, s.id, with.budget, client.ControlOptions{})
 	return s.taken(ctx, seq, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"mime"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,15 +49,52 @@ func ReadFile(path string) (File, error) {
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return File{}, fmt.Errorf("file %s: is a folder: give its files one by one", path)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, FileBytesMax+1))
+	file, err := NewFile(f, filepath.Base(path), "")
 	if err != nil {
-		return File{}, fmt.Errorf("file %s: %w", path, err)
-	}
-	file := File{Name: shortName(filepath.Base(path)), Data: data}
-	if _, err := file.mediaType(); err != nil {
-		return File{}, fmt.Errorf("file %s: %w", path, err)
+		return File{}, fmt.Errorf("file %s: %w", path, errors.Unwrap(err))
 	}
 	return file, nil
+}
+
+// NewFile reads a file of an input, such as an upload, to its end. mediaType is what its
+// sender says that it is; empty: nothing. The content decides: it is an error if it is
+// of another type, except that text is text, whatever its type is called. The error says
+// what to do.
+func NewFile(from io.Reader, name, mediaType string) (File, error) {
+	file := File{Name: shortName(name)}
+	var err error
+	if file.Data, err = io.ReadAll(io.LimitReader(from, FileBytesMax+1)); err != nil {
+		return File{}, fmt.Errorf("file %s: %w", name, err)
+	}
+	kind, err := file.mediaType()
+	if err == nil {
+		err = fits(kind, mediaType)
+	}
+	if err != nil {
+		return File{}, fmt.Errorf("file %s: %w", name, err)
+	}
+	return file, nil
+}
+
+// fits returns an error if content of a kind is not what its sender says.
+func fits(kind, said string) error {
+	if said == "" {
+		return nil
+	}
+	is, _, err := mime.ParseMediaType(said)
+	switch {
+	case err != nil:
+		return fmt.Errorf("its media type %q can't be read: write such as image/png, or leave it out", said)
+	case is == "image/jpg":
+		is = media.JPEG
+	case is == "application/octet-stream": // it says nothing
+		return nil
+	}
+	binary := is == media.PDF || strings.HasPrefix(is, "image/") || strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/")
+	if is == kind || kind == "text/plain" && !binary {
+		return nil
+	}
+	return fmt.Errorf("its media type is said to be %s, but by its content it is %s: correct the type, or leave it out", is, kind)
 }
 
 // shortName returns a name that an event can hold: the end of a longer one.

@@ -63,3 +63,34 @@ func TestTooLongTextsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// What a sender says of an upload is compared with its content.
+func TestNewFileHoldsTheTypeAgainstTheContent(t *testing.T) {
+	t.Parallel()
+	png, err := os.ReadFile("../internal/media/testdata/dot.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ data, typ, want string }{
+		{string(png), "", ""},
+		{string(png), "image/png", ""},
+		{string(png), "IMAGE/PNG; name=x", ""},
+		{string(png), "application/octet-stream", ""},
+		{string(png), "image/jpg", "file a: its media type is said to be image/jpeg, but by its content it is image/png: correct the type, or leave it out"},
+		{string(png), "text/plain", "file a: its media type is said to be text/plain, but by its content it is image/png: correct the type, or leave it out"},
+		{"a,b\n", "text/csv", ""},
+		{"{}", "application/json", ""},
+		{"no image", "image/png", "file a: its media type is said to be image/png, but by its content it is text/plain: correct the type, or leave it out"},
+		{"x", "//", `file a: its media type "//" can't be read: write such as image/png, or leave it out`},
+		{"", "text/plain", "file a: is empty"},
+	} {
+		f, err := client.NewFile(strings.NewReader(c.data), "a", c.typ)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want || err == nil && string(f.Data) != c.data {
+			t.Errorf("%.8q as %s: got %q, want %q", c.data, c.typ, got, c.want)
+		}
+	}
+}

@@ -58,7 +58,16 @@
 // [Run.Updates], [Session.Updates] and [Run.Wait] read the log, and fold it in this
 // process: what they say is what happened, in the log's order, each thing once, also
 // after a lost connection. Text comes earlier, while the model writes it. The position
-// of an update is valid in any process.
+// of an update is valid in any process. All readers of a session in one process share one
+// reading of the log; a slow reader holds up nobody, and loses nothing.
+//
+// [Session.Transcript] is the whole conversation, for people and for providers' APIs.
+//
+// # Rights
+//
+// On servers with the accounts of refold roles, a program that owns an agent has the role
+// app, and one with [ServedElsewhere] has app-ask: docs/agents.md. What a user may not do
+// fails with an error that names the right, and the roles that have it.
 //
 // # People
 //

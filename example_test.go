@@ -226,6 +226,41 @@ func ExampleNewFile() {
 	// Output: Three lines.
 }
 
+// The conversation, for people and in the forms of providers' APIs.
+func ExampleSession_Transcript() {
+	ctx, t := exampleContext()
+	defer t.end()
+	helper, err := refoldtest.Open(t).Agent("helper", refold.Model(refoldtest.Model(refoldtest.Say("It rains."))))
+	if err != nil {
+		panic(err)
+	}
+	s := helper.Session("hello")
+	run, err := s.Ask(ctx, "Weather in Bergen?")
+	if err != nil {
+		panic(err)
+	}
+	if _, err := run.Wait(ctx); err != nil {
+		panic(err)
+	}
+	transcript, err := s.Transcript(ctx)
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range transcript.Entries {
+		fmt.Println(strings.TrimSpace(e.Kind + " " + e.Text))
+	}
+	fmt.Print(string(transcript.OpenAI()))
+	// Output:
+	// run
+	// input Weather in Bergen?
+	// text It rains.
+	// end
+	// [
+	// {"role":"user","content":"Weather in Bergen?"},
+	// {"role":"assistant","content":"It rains."}
+	// ]
+}
+
 // A run that its budget paused goes on with a larger one.
 func ExampleWithBudget() {
 	ctx, t := exampleContext()

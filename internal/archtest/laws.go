@@ -79,7 +79,8 @@ var repository = laws{
 		{"bridge", "internal/sessionactor"},
 		{"internal/source"},                                      // what the root and its sources agree on
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads the engine's counters
-		{"."}, // the front door: one import for a program that owns an agent
+		{"internal/transcript"},                                  // what happened in a session, for people and for other programs
+		{"."},                                                    // the front door: one import for a program that owns an agent
 		{"internal/devserver"},
 		{"embedded", "provider", "tools"}, // each links what the root does not
 		{"proof/bench", "proof/chaos", "proof/sim"},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
 )
 
@@ -21,9 +22,9 @@ func TestTranscriptSaysHowAnswersEnded(t *testing.T) {
 		"pause_turn":                `the provider ended the answer with "pause_turn"`,
 	} {
 		var out strings.Builder
-		m := markdown{screen: settings.ScreenOf(&out)}
-		m.entry(&item{Kind: kindText, Text: "Half", FinishReason: reason})
-		m.entry(&item{Kind: kindEnd, Run: 2, Status: "completed", FinishReason: reason})
+		m := markdownOn(settings.ScreenOf(&out), "")
+		m.Entry(&client.TranscriptEntry{Kind: client.EntryText, Text: "Half", FinishReason: reason})
+		m.Entry(&client.TranscriptEntry{Kind: client.EntryEnd, Run: 2, Status: "completed", FinishReason: reason})
 		if got := out.String(); !strings.Contains(got, "> Half\n\n*"+want+".*\n") || !strings.Contains(got, "*Run 2 completed: "+want+".*\n") {
 			t.Errorf("%s: got %q, want %q twice", reason, got, want)
 		}

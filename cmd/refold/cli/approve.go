@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf16"
 
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // approvalsCommand lists the calls that wait for a person.
@@ -88,7 +88,7 @@ func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Appr
 // show prints a call for the person who decides: in full, with nothing hidden.
 func show(out io.Writer, a client.Approval) {
 	fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
-		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
+		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, transcript.Moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
 	if a.Code != "" {
 		fmt.Fprintf(out, "  would not run now: %s: %s\n", a.Code, visible(a.Detail))
 	}
@@ -125,9 +125,6 @@ func visible(text string) string {
 	}
 	return out.String()
 }
-
-// moment formats a time of the session's clock.
-func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05Z") }
 
 // decision has the arguments and flags that approve and deny share.
 type decision struct {

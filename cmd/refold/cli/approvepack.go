@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // approvalPackJSON is the pack that a waiting call would enable, as JSON.
@@ -77,7 +78,7 @@ func packJSONOf(p *client.ApprovalPack) *approvalPackJSON {
 func showPack(out io.Writer, p *client.ApprovalPack) {
 	all := packJSONOf(p)
 	fmt.Fprintf(out, "  pack %s %s\n  manifest %s, %s\n", all.Space, all.Version, all.Hash,
-		cmp.Or(prefixed("signed by ", all.Signer), "which the grant names"))
+		cmp.Or(transcript.Prefixed("signed by ", all.Signer), "which the grant names"))
 	if all.Description != "" {
 		fmt.Fprintf(out, "  description\n%s", quotedLines(all.Description))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // tallied counts what a run did, for the last line of `refold run`.
@@ -45,10 +46,10 @@ func isEffectOf(effect string, run uint32) bool {
 func (t *tallied) line(end client.RunEnd) string {
 	var parts []string
 	if t.turns > 0 {
-		parts = append(parts, count(int(t.turns), "turn"))
+		parts = append(parts, transcript.Count(int(t.turns), "turn"))
 	}
 	if t.began != 0 && t.turns > 0 { // else calls before this program subscribed are missing
-		parts = append(parts, count(t.calls, "call"))
+		parts = append(parts, transcript.Count(t.calls, "call"))
 	}
 	if u := &end.Usage; u.InputTokens != 0 || u.OutputTokens != 0 {
 		in := fmt.Sprintf("%d tokens in", u.InputTokens)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // aboutRun has the arguments and flags of commands about a run.
@@ -212,7 +213,7 @@ func standing(v *session.View) string {
 		text += ", waits for " + v.WaitsFor
 	}
 	if v.Run != nil && len(v.Run.Steers) > 0 {
-		text += fmt.Sprintf(", %s for its next turn", count(len(v.Run.Steers), "steer"))
+		text += fmt.Sprintf(", %s for its next turn", transcript.Count(len(v.Run.Steers), "steer"))
 	}
 	if len(v.Queue) > 0 {
 		text += fmt.Sprintf(", %d queued", len(v.Queue))

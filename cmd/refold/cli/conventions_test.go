@@ -108,7 +108,7 @@ func TestErrorsNameTheNearest(t *testing.T) {
 	}{
 		{statusUsage, []string{"sesions"}, `^refold: unexpected argument sesions, did you mean "sessions"\?; see refold --help\n$`},
 		{statusUsage, []string{"tail", "--folow"}, `^refold: unknown flag --folow, did you mean "--follow"\?; see refold tail --help\n$`},
-		{statusUsage, []string{"transcript", "s1", "--format", "xml"}, `^refold: --format must be one of "md","json","openai" but got "xml"; see refold transcript --help\n$`},
+		{statusUsage, []string{"transcript", "s1", "--format", "xml"}, `^refold: --format must be one of "md","json","openai","anthropic" but got "xml"; see refold transcript --help\n$`},
 		{statusUsage, []string{"run", "s1", "hi", "--config", `{"provder":"p"}`}, `the unknown field "provder" \(did you mean "provider"\?\)`},
 		{statusFailed, []string{"install", "--dry-run", record}, `^refold: ` + record + `:3:4: install record: .*the unknown field "aproval" \(did you mean "approval"\?\)`},
 		{statusFailed, []string{"install", "--dry-run", broken}, `^refold: ` + broken + `:2:11: install record: .*not JSON`},

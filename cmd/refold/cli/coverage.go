@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/codec/nearest"
 	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/internal/transcript"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -88,7 +89,7 @@ func (c *coverage) missingTool(i planner.ToolIndex) string {
 	if without == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %s of %s does not have it", without, count(all, "bridge"), of)
+	text := fmt.Sprintf("%d of %s of %s does not have it", without, transcript.Count(all, "bridge"), of)
 	if like != "" {
 		text += fmt.Sprintf("; did you mean %q?", like)
 	}
@@ -212,7 +213,7 @@ func (c *coverage) tally() string {
 		if slices.ContainsFunc(c.spaces, func(s spaceNeed) bool { return s.kind == space.Pack }) {
 			noun = "space"
 		}
-		text += fmt.Sprintf(", %d of %s", has(all[tools+len(config):]), count(len(c.spaces), noun))
+		text += fmt.Sprintf(", %d of %s", has(all[tools+len(config):]), transcript.Count(len(c.spaces), noun))
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/transcript"
 	"github.com/refold/refold/space"
 )
 
@@ -60,7 +61,7 @@ func spaceNeedsOf(ctx context.Context, b *bus.Bus, install *session.Install, sta
 		n := at(pin.Space)
 		n.kind = pin.Kind
 		if missing > 0 {
-			n.lacking = append(n.lacking, fmt.Sprintf("%s not stored: refold install --space %s=DIR, or sync it", count(missing, "file"), pin.Space))
+			n.lacking = append(n.lacking, fmt.Sprintf("%s not stored: refold install --space %s=DIR, or sync it", transcript.Count(missing, "file"), pin.Space))
 		}
 		if pin.Kind == space.Pack {
 			continue // catalogs are the workspace's

@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/scripted"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // demoCommand runs a session from start to replay, on a server of its own.
@@ -166,11 +167,13 @@ type eventPrinter struct {
 func printEvents(ctx context.Context, out io.Writer, c *client.Client, sid string) *eventPrinter {
 	ctx, stop := context.WithCancel(ctx)
 	t := &eventPrinter{stop: stop, printed: make(chan uint64, 1), ended: make(chan error, 1)}
-	go func() { t.ended <- t.follow(ctx, newReader(brieflyOf, (&lines{out: out}).entry), c, sid) }()
+	go func() {
+		t.ended <- t.follow(ctx, transcript.NewReader(transcript.Briefly, (&transcript.Lines{Out: out}).Entry), c, sid)
+	}()
 	return t
 }
 
-func (t *eventPrinter) follow(ctx context.Context, r *reader, c *client.Client, sid string) error {
+func (t *eventPrinter) follow(ctx context.Context, r *transcript.Reader, c *client.Client, sid string) error {
 	fold := c.Folder(sid)
 	for e, err := range c.Events(ctx, sid, 1) {
 		if err != nil {
@@ -180,7 +183,7 @@ func (t *eventPrinter) follow(ctx context.Context, r *reader, c *client.Client, 
 		if err != nil {
 			return err
 		}
-		r.read(e, notices, state)
+		r.Read(e, notices, state)
 		select {
 		case <-t.printed:
 		default:

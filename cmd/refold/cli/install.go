@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // installCommand publishes an install record, or shows published ones.
@@ -219,7 +220,7 @@ func warnOfRules(out io.Writer, install *session.Install) {
 func content(install *session.Install) string {
 	text := fmt.Sprintf("hash %s, %d tools, %d profiles", install.Hash, install.Registry.Len(), len(install.Registry.Profiles()))
 	for _, m := range install.Manifests() {
-		text += ", " + string(m.Kind) + " " + named(m.Space, m.Version)
+		text += ", " + string(m.Kind) + " " + transcript.Named(m.Space, m.Version)
 	}
 	return text
 }

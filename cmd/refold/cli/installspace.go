@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/spacefiles"
+	"github.com/refold/refold/internal/transcript"
 	"github.com/refold/refold/space"
 )
 
@@ -38,7 +39,7 @@ func bundle(ctx context.Context, s streams, name, dir string) (*bundled, error) 
 	for _, p := range built.Problems {
 		fmt.Fprintln(s.out, placed(dir, p))
 	}
-	return nil, fmt.Errorf("%s: %s", dir, count(len(built.Problems), "problem"))
+	return nil, fmt.Errorf("%s: %s", dir, transcript.Count(len(built.Problems), "problem"))
 }
 
 // decodeRecord decodes a record, JSON or msgpack.

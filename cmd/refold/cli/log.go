@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // logCommand prints events.
@@ -85,7 +86,7 @@ func (l logCommand) print(screen settings.Screen, e logEvent) {
 		return
 	}
 	at := time.UnixMilli(e.Time).UTC().Format("2006-01-02 15:04:05.000Z")
-	head := fmt.Sprintf("%d  %s  %s  %s", e.Seq, at, e.Door, orDash(e.Type))
+	head := fmt.Sprintf("%d  %s  %s  %s", e.Seq, at, e.Door, transcript.OrDash(e.Type))
 	if e.ID != "" {
 		head += "  id " + e.ID
 	}

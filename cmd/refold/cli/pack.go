@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/spacefiles"
+	"github.com/refold/refold/internal/transcript"
 	"github.com/refold/refold/space"
 )
 
@@ -50,7 +51,7 @@ func (p packFolder) read(ctx context.Context, s streams) (*bundled, space.Signat
 		for _, problem := range found {
 			fmt.Fprintln(s.out, placed(p.Dir, problem))
 		}
-		return nil, space.Signature{}, fmt.Errorf("%s: %s; --allow-secrets accepts such files", p.Dir, count(len(found), "problem"))
+		return nil, space.Signature{}, fmt.Errorf("%s: %s; --allow-secrets accepts such files", p.Dir, transcript.Count(len(found), "problem"))
 	}
 	signature, err := signer.Sign(b.built.Manifest.Bytes())
 	return b, signature, err
@@ -69,7 +70,7 @@ func (c packSignCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Dir, err)
 	}
-	fmt.Fprintf(s.out, "%s: manifest %s is signed by %s\n", named(m.Space, m.Version), m.Hash(), signersOf(all))
+	fmt.Fprintf(s.out, "%s: manifest %s is signed by %s\n", transcript.Named(m.Space, m.Version), m.Hash(), signersOf(all))
 	return nil
 }
 
@@ -111,7 +112,7 @@ func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection)
 	if again {
 		verb = "was published already"
 	}
-	fmt.Fprintf(s.out, "%s %s, at sequence %d: manifest %s, signed by %s\n", named(m.Space, m.Version), verb, stands.Seq, m.Hash(), signersOf(stands.Signatures))
+	fmt.Fprintf(s.out, "%s %s, at sequence %d: manifest %s, signed by %s\n", transcript.Named(m.Space, m.Version), verb, stands.Seq, m.Hash(), signersOf(stands.Signatures))
 	return nil
 }
 
@@ -146,7 +147,7 @@ func (c packListCommand) Run(ctx context.Context, s streams, conn connection) er
 		return nil
 	}
 	if listed == 0 {
-		return errors.New(strings.TrimSpace("nothing is published"+prefixed(" of ", c.Pack)) + ": refold pack publish DIR --key FILE publishes a pack")
+		return errors.New(strings.TrimSpace("nothing is published"+transcript.Prefixed(" of ", c.Pack)) + ": refold pack publish DIR --key FILE publishes a pack")
 	}
 	table.flush()
 	return nil
@@ -172,14 +173,6 @@ func keysOf(signatures []space.Signature) []string {
 
 // signersOf returns the keys of signatures as text.
 func signersOf(signatures []space.Signature) string { return strings.Join(keysOf(signatures), ", ") }
-
-// prefixed returns before and text, or "" if text is empty.
-func prefixed(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
-}
 
 // packEnableCommand makes a session adopt a pack.
 type packEnableCommand struct {

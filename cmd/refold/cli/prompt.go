@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/transcript"
 	"github.com/refold/refold/space"
 )
 
@@ -159,11 +160,11 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 	}
 	if !asJSON {
 		fmt.Fprintf(out, "turn %s of session %s: %s of text in %s and %s before the transcript; %s\n",
-			p.turn, sid, count(int(total), "byte"), count(len(p.generation.Prompt), "part"), count(images, "image"), p.mark(total))
+			p.turn, sid, transcript.Count(int(total), "byte"), transcript.Count(len(p.generation.Prompt), "part"), transcript.Count(images, "image"), p.mark(total))
 	}
 	fmt.Fprint(out, body.String())
 	if missing > 0 {
-		return fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", count(missing, "part"))
+		return fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", transcript.Count(missing, "part"))
 	}
 	return nil
 }

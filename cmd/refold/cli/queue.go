@@ -7,6 +7,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // queueCommand lists, edits or removes queued runs.
@@ -78,9 +79,9 @@ func (q queueCommand) print(ctx context.Context, s streams, c *client.Client, v 
 		if input, err := c.Input(ctx, r.Seq); err != nil {
 			return err
 		} else if input != nil {
-			text = brieflyOf(input)
+			text = transcript.Briefly(input)
 		}
-		table.texts(fmt.Sprint(r.Number), orDash(r.Submission), r.Provider+"/"+r.Model, text)
+		table.texts(fmt.Sprint(r.Number), transcript.OrDash(r.Submission), r.Provider+"/"+r.Model, text)
 	}
 	table.flush()
 	return nil

@@ -11,14 +11,16 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // teaching is a session whose story is told.
 type teaching struct {
 	t     *testing.T
 	state *session.State
-	tale  *reader
+	tale  *transcript.Reader
 	out   bytes.Buffer
 	seq   uint64
 }
@@ -28,7 +30,7 @@ func newTeaching(t *testing.T, record string) *teaching {
 	install, err := session.ParseInstall([]byte(record))
 	bustest.OK(t, err)
 	w := &teaching{t: t, state: session.New(install, "s1"), seq: 1}
-	w.tale = newReader(brieflyOf, (&lines{out: &w.out}).entry)
+	w.tale = transcript.NewReader(transcript.Briefly, (&transcript.Lines{Out: &w.out}).Entry)
 	return w
 }
 
@@ -40,7 +42,7 @@ func (w *teaching) tells(door session.Door, typ, data string, want ...string) {
 	e := session.Event{Session: "s1", Door: door, Seq: w.seq, Time: 1_000_000, Payload: fmt.Appendf(nil, `{"type":%q,"data":%s}`, typ, data)}
 	said, _ := w.state.Evolve(e)
 	w.out.Reset()
-	w.tale.read(e, said, w.state)
+	w.tale.Read(e, said, w.state)
 	lines := strings.Split(strings.TrimSuffix(w.out.String(), "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, "   0.000s  ")
@@ -159,7 +161,7 @@ func TestUntakenSteerIsShownOnce(t *testing.T) {
 	t.Parallel()
 	w := newTeaching(t, approvalRecord)
 	var got []string
-	w.tale.each = func(it *item) {
+	w.tale.Each = func(it *client.TranscriptEntry) {
 		if it.Kind != "" {
 			got = append(got, fmt.Sprint(it.Kind, it.Run, it.Text))
 		}

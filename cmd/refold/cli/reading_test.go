@@ -233,7 +233,7 @@ func TestTranscriptIsMarkdown(t *testing.T) {
 	objects, _ := w.does(0, "transcript", "s1", "--json")
 	var kinds []string
 	for line := range strings.Lines(objects) {
-		var e item
+		var e client.TranscriptEntry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // replayCommand folds sessions again.
@@ -47,7 +48,7 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 	}
 	var each func(session.Event, []session.Notice, *session.State)
 	if r.Events {
-		each = newReader(brieflyOf, (&lines{out: s.out}).entry).read
+		each = transcript.NewReader(transcript.Briefly, (&transcript.Lines{Out: s.out}).Entry).Read
 	}
 	replayed, err := c.Replay(ctx, r.Session, r.To, each)
 	if err != nil {

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // runCommand starts a run.
@@ -147,7 +146,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	}
 	shown.end(answer)
 	if end.FinishReason != "" {
-		fmt.Fprintln(shown, answerEnded(end.FinishReason))
+		fmt.Fprintln(shown, transcript.AnswerEnded(end.FinishReason))
 	}
 	if end.OverBudget != nil {
 		fmt.Fprintln(shown, overBudget(end.OverBudget))
@@ -176,40 +175,7 @@ func (r runCommand) goesOn(run uint32) string {
 
 // outcome describes the end of a run that did not complete.
 func outcome(end client.RunEnd) string {
-	return ended(end.Run, end.Lifecycle, end.Code, end.Detail)
-}
-
-// ended describes how a run ended. The end of a recording is not a failure.
-func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string {
-	text := fmt.Sprintf("run %d %s", run, lifecycle)
-	if code == llm.CodeRecordingEnded {
-		text, code = fmt.Sprintf("run %d ends where the recording ends", run), ""
-	}
-	for _, part := range []string{code, detail} {
-		if part != "" {
-			text += ": " + part
-		}
-	}
-	return text
-}
-
-// answerEnded describes an answer that ended otherwise than by session.FinishStop.
-func answerEnded(reason string) string {
-	switch reason {
-	case session.FinishLength:
-		return "the output limit cut the answer off (length)"
-	case session.FinishContentFilter:
-		return "the provider's filter ended the answer (content_filter)"
-	case session.FinishRefusal:
-		return "the model refused (refusal)"
-	case session.FinishEmpty:
-		return "the model's answer is empty (empty)"
-	case session.FinishThoughts:
-		return "the model only thought: there is no answer (thoughts_only)"
-	case session.FinishToolCalls:
-		return "the model announced calls, but made none (tool_calls)"
-	}
-	return "the provider ended the answer with " + strconv.Quote(reason)
+	return transcript.Ended(end.Run, end.Lifecycle, end.Code, end.Detail)
 }
 
 // overBudget describes a run that ended over its budget.
@@ -229,7 +195,7 @@ type following struct {
 
 // note prints a notice that names the run, or a turn or call of it.
 func (f *following) note(n client.Notice) {
-	var names mentions
+	var names transcript.Mentions
 	_ = json.Unmarshal(n.Data, &names) // other content has no names
 	effect := cmp.Or(names.Effect, names.Call)
 	if !isEffectOf(effect, f.run) && (names.Run == 0 || names.Run != f.run) {
@@ -260,9 +226,9 @@ func (f *following) note(n client.Notice) {
 		}
 		f.asked = append(f.asked, effect)
 	}
-	for _, it := range noticed(f.sid, n.Type, body) {
-		if it.line != "" {
-			fmt.Fprintln(f.out, it.oneLine()+prefixed("\n  ", it.todo))
+	for _, it := range transcript.Noticed(f.sid, n.Type, body) {
+		if it.Line != "" {
+			fmt.Fprintln(f.out, it.OneLine()+transcript.Prefixed("\n  ", it.Todo))
 		}
 	}
 }

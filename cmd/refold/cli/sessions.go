@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // sessionsCommand lists sessions.
@@ -124,8 +125,8 @@ func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow, cloc
 		return
 	}
 	model := strings.Trim(row.Provider+"/"+row.Model, "/")
-	out.row(cell{text: row.Session}, cell{row.State, stateColor(row.State)}, cell{text: orDash(row.WaitsFor)},
-		cell{text: orDash(model)}, cell{text: age(out.screen, row.At, clock)}, cell{text: row.Words()})
+	out.row(cell{text: row.Session}, cell{row.State, stateColor(row.State)}, cell{text: transcript.OrDash(row.WaitsFor)},
+		cell{text: transcript.OrDash(model)}, cell{text: age(out.screen, row.At, clock)}, cell{text: row.Words()})
 }
 
 // stateColor returns the color of a session's state, which only repeats the word.
@@ -161,11 +162,4 @@ func age(screen settings.Screen, ms int64, clock func() time.Time) string {
 	default:
 		return fmt.Sprintf("%dd", int(ago.Hours()/24))
 	}
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/refold/refold/internal/transcript"
 	"github.com/refold/refold/space"
 )
 
@@ -59,7 +60,7 @@ func yesNo(is bool) string {
 func printSkills(out io.Writer, m *space.Manifest) {
 	for i := range m.Skills {
 		k := &m.Skills[i]
-		line := fmt.Sprintf("  skill %s: %s", k.Skill, count(1+len(k.Files), "file"))
+		line := fmt.Sprintf("  skill %s: %s", k.Skill, transcript.Count(1+len(k.Files), "file"))
 		if len(k.Needs) > 0 {
 			line += "; needs " + strings.Join(k.Needs, ", ")
 		}

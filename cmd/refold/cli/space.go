@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spacefiles"
+	"github.com/refold/refold/internal/transcript"
 	"github.com/refold/refold/space"
 )
 
@@ -74,7 +74,7 @@ func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 			fmt.Fprintln(s.out, placed(c.Dir, p))
 		}
 	}
-	return errors.Join(untrusted, errors.New(count(len(problems), "problem")))
+	return errors.Join(untrusted, errors.New(transcript.Count(len(problems), "problem")))
 }
 
 // checkedJSON is a valid folder as JSON.
@@ -138,21 +138,10 @@ func summary(m *space.Manifest) string {
 	for i := range m.Files {
 		size += m.Files[i].Size
 	}
-	text := fmt.Sprintf("%s: %s (%d bytes), %s, %s, %s, %s", named(m.Space, m.Version), count(len(m.Files), "file"), size,
-		count(len(m.Prompts), "prompt pack"), count(len(m.Catalogs), "catalog"), count(len(m.Context), "context group"), count(len(m.Skills), "skill"))
+	text := fmt.Sprintf("%s: %s (%d bytes), %s, %s, %s, %s", transcript.Named(m.Space, m.Version), transcript.Count(len(m.Files), "file"), size,
+		transcript.Count(len(m.Prompts), "prompt pack"), transcript.Count(len(m.Catalogs), "catalog"), transcript.Count(len(m.Context), "context group"), transcript.Count(len(m.Skills), "skill"))
 	if m.Kind == space.Pack {
-		text += ", " + count(len(m.Tools), "tool")
+		text += ", " + transcript.Count(len(m.Tools), "tool")
 	}
 	return text
-}
-
-// named returns the name of a space with its version, if it has one.
-func named(name, version string) string { return strings.TrimSpace(name + " " + version) }
-
-// count returns a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

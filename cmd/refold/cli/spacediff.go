@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/transcript"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -90,7 +91,7 @@ func choices(a, b *client.HeldSpace) (all []change) {
 
 // stands describes a manifest of a session, with its stage.
 func stands(h *client.HeldSpace) string {
-	return fmt.Sprintf("%s is %s (%.12s)", named(h.Pin.Space, h.Pin.Version), h.Stage, h.Pin.Hash)
+	return fmt.Sprintf("%s is %s (%.12s)", transcript.Named(h.Pin.Space, h.Pin.Version), h.Stage, h.Pin.Hash)
 }
 
 // manifestOf returns the manifest of h, or nil.
@@ -167,7 +168,7 @@ func changes(a, b *space.Manifest) []change {
 		{"category", a.Category, b.Category}, {"defaults", defaultsOf(a), defaultsOf(b)}, {"index", indexOf(a), indexOf(b)},
 	} {
 		if text.was != text.is {
-			all = append(all, change{changed, text.what, shorten(quotedOrNone(text.was) + " to " + quotedOrNone(text.is))})
+			all = append(all, change{changed, text.what, transcript.Shorten(quotedOrNone(text.was) + " to " + quotedOrNone(text.is))})
 		}
 	}
 	return all
@@ -205,7 +206,7 @@ func otherwise(was, is string) string {
 	if was == is {
 		return ""
 	}
-	return shorten(was + " to " + is)
+	return transcript.Shorten(was + " to " + is)
 }
 
 // shownOf lists the parts of a prompt pack, without the content of files.

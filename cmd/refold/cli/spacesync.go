@@ -1,18 +1,17 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/spacefiles"
+	"github.com/refold/refold/internal/transcript"
 	"github.com/refold/refold/space"
 )
 
@@ -128,7 +127,7 @@ func (c spaceSyncCommand) tell(s streams, end *client.SyncEnd) error {
 
 // tellStaged prints the result of a sync that succeeded.
 func (c spaceSyncCommand) tellStaged(out io.Writer, end *client.SyncEnd) error {
-	name := named(c.Space, end.Staged.Version)
+	name := transcript.Named(c.Space, end.Staged.Version)
 	if end.Staged.Outcome == spaces.OutcomeDry {
 		return c.tellDry(out, end)
 	}
@@ -166,7 +165,7 @@ func (c spaceSyncCommand) tellDry(out io.Writer, end *client.SyncEnd) error {
 	if before != nil {
 		against = stands(before)
 	}
-	fmt.Fprintf(out, "%s would be staged: manifest %s; %s\n", named(c.Space, end.Staged.Version), end.Staged.Hash, against)
+	fmt.Fprintf(out, "%s would be staged: manifest %s; %s\n", transcript.Named(c.Space, end.Staged.Version), end.Staged.Hash, against)
 	printChanges(out, changes(manifestOf(before), end.Manifest))
 	return &statusError{statusFailed, ""}
 }
@@ -263,7 +262,7 @@ func tellApplied(out io.Writer, v *session.View, name string) error {
 	is := func(sp session.ViewSpace) bool { return sp.Space == name }
 	if i := slices.IndexFunc(v.Pending, is); i >= 0 {
 		p := v.Pending[i]
-		fmt.Fprintf(out, "%s is pending: manifest %s; it is applied %s\n", named(p.Space, p.Version), p.Hash, boundary(p.Mode))
+		fmt.Fprintf(out, "%s is pending: manifest %s; it is applied %s\n", transcript.Named(p.Space, p.Version), p.Hash, boundary(p.Mode))
 		return nil
 	}
 	all := slices.Clone(v.Packs)
@@ -271,7 +270,7 @@ func tellApplied(out io.Writer, v *session.View, name string) error {
 		all = append(all, *v.Workspace)
 	}
 	if i := slices.IndexFunc(all, is); i >= 0 {
-		fmt.Fprintf(out, "%s is applied: manifest %s\n", named(all[i].Space, all[i].Version), all[i].Hash)
+		fmt.Fprintf(out, "%s is applied: manifest %s\n", transcript.Named(all[i].Space, all[i].Version), all[i].Hash)
 		return nil
 	}
 	return &statusError{statusFailed, name + " is not applied any more: refold tail " + v.Session + " --all shows why"}
@@ -291,7 +290,7 @@ func (c spaceDetachCommand) Run(ctx context.Context, s streams, conn connection)
 	}
 	rest := "no workspace is applied"
 	if v.Workspace != nil {
-		rest = named(v.Workspace.Space, v.Workspace.Version) + " is applied"
+		rest = transcript.Named(v.Workspace.Space, v.Workspace.Version) + " is applied"
 	}
 	fmt.Fprintf(s.out, "%s is detached; %s\n", c.Space, rest)
 	return nil
@@ -332,31 +331,3 @@ func withSpaceAdvice(err error, sid string) error {
 	}
 	return &statusError{statusFailed, refused.Error() + "\n  " + do}
 }
-
-// aboutSpace describes a notice about a space, on one line.
-func aboutSpace(notice any) string {
-	switch d := notice.(type) {
-	case spaces.WorkspaceStaged:
-		return fmt.Sprintf("%s %s: %s %s", d.Effect, named(d.Workspace, d.Version), d.Outcome, brief(d.Hash))
-	case spaces.WorkspaceApplied:
-		text := fmt.Sprintf("%s is applied: %s, %s", named(d.Workspace, d.Version), brief(d.Hash), cmp.Or(d.Mode, "on another registry"))
-		for _, w := range d.Warnings {
-			text += "; " + w.String()
-		}
-		return text
-	case spaces.WorkspaceDisplaced:
-		return fmt.Sprintf("%s is not applied: %s; %s %s took its place", d.Workspace, brief(d.Hash), d.By, brief(d.ByHash))
-	case spaces.WorkspaceGone:
-		return fmt.Sprintf("%s is no longer applied: %s", d.Workspace, brief(d.Hash))
-	case spaces.WorkspaceFailed:
-		text := fmt.Sprintf("%s %s failed: %s: %s", d.Effect, d.Workspace, d.Code, d.Detail)
-		if len(d.Problems) > 0 {
-			text += fmt.Sprintf(" (%s; the first: %s)", count(len(d.Problems), "problem"), d.Problems[0])
-		}
-		return strings.TrimSpace(text)
-	}
-	return ""
-}
-
-// brief returns the beginning of a hash, for people.
-func brief(hash string) string { return hash[:min(len(hash), 12)] }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // tailCommand follows notices, and for one session also its models' text.
@@ -139,8 +140,8 @@ func about(n client.Notice) string {
 			return fmt.Sprintf("run %d %s, waits for %s", s.Run, s.Lifecycle, s.WaitsFor)
 		}
 	default:
-		for _, it := range noticed(n.Session, n.Type, n.Body()) {
-			text = append(text, it.oneLine()+prefixed(": ", it.todo))
+		for _, it := range transcript.Noticed(n.Session, n.Type, n.Body()) {
+			text = append(text, it.OneLine()+transcript.Prefixed(": ", it.Todo))
 		}
 	}
 	return cmp.Or(strings.Join(text, "; "), string(n.Data))

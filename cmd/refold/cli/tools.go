@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // toolsCommand has the commands about sessions' tools.
@@ -208,7 +209,7 @@ func headline(v *session.View) string {
 	}
 	text := fmt.Sprintf("turn %s of session %s: %s, registry %s", t.Effect, v.Session, base, t.Registry)
 	if w := t.Workspace; w != nil {
-		text += fmt.Sprintf("\nworkspace: %s (%.12s)", named(w.Space, w.Version), w.Hash)
+		text += fmt.Sprintf("\nworkspace: %s (%.12s)", transcript.Named(w.Space, w.Version), w.Hash)
 		for _, chosen := range []struct{ what, name string }{{"prompt pack", w.PromptPack}, {"catalog", w.ToolCatalog}} {
 			if chosen.name != "" {
 				text += ", " + chosen.what + " " + chosen.name

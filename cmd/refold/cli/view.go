@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // viewCommand shows a session.
@@ -36,7 +37,7 @@ func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error 
 	}
 	fmt.Fprintf(s.out, "%s\n", text)
 	for i := range view.Warnings {
-		fmt.Fprintln(s.err, nearLimit(v.Session, &view.Warnings[i]))
+		fmt.Fprintln(s.err, transcript.NearLimit(v.Session, &view.Warnings[i]))
 	}
 	return nil
 }

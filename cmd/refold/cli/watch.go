@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/transcript"
 )
 
 const (
@@ -235,7 +236,7 @@ func (w *watcher) problems(sid string, s *watched, v *session.View) (all []probl
 	if !s.near {
 		s.near = true
 		for i := range v.Warnings {
-			all = append(all, problem{of: v.Warnings[i].Limit, begin: nearLimit(sid, &v.Warnings[i])})
+			all = append(all, problem{of: v.Warnings[i].Limit, begin: transcript.NearLimit(sid, &v.Warnings[i])})
 		}
 	}
 	for _, target := range v.Unserved {

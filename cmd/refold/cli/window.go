@@ -13,6 +13,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/prompt"
+	"github.com/refold/refold/internal/transcript"
 )
 
 // windowStore is the store of a prompt.Reader that changes nothing: it makes no lost
@@ -54,7 +55,7 @@ func (p *shownPrompt) printWindow(ctx context.Context, out io.Writer, b *bus.Bus
 	}
 	for i := range request.Messages {
 		m := &request.Messages[i]
-		head := fmt.Sprintf("message %d, %s%s", i+1, m.Role, prefixed(" ", m.CallID))
+		head := fmt.Sprintf("message %d, %s%s", i+1, m.Role, transcript.Prefixed(" ", m.CallID))
 		p.section(out, sid, fmt.Sprintf("%s, %d bytes", head, len(m.Text)), messageText(m), asJSON)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package cli
+package transcript
 
 import (
 	"cmp"
@@ -8,18 +8,19 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/prompt"
 )
 
-// reader turns a session's events into items, for all layouts. Lines about events
+// Reader turns a session's events into items, for all layouts. Lines about events
 // come in the log's order; the conversation comes in the model's: an input when a
 // turn takes it, results when all calls of a turn have one. What an item says is
 // the effect of the event on the session, not the event's own claim.
-type reader struct {
+type Reader struct {
 	text func(*session.Content) string // of a conversation
-	each func(*item)
+	Each func(*Entry)                  // is called with every entry
 
 	run    uint32
 	length int                                  // of the transcript before the event
@@ -31,26 +32,28 @@ type reader struct {
 	open   map[string]int64                     // effects and calls that were open before the event, and since when: Unix ms
 }
 
-func newReader(text func(*session.Content) string, each func(*item)) *reader {
-	return &reader{
-		text: text, each: each, inputs: map[uint64]*session.Content{}, tools: map[string]string{},
+// NewReader returns a reader of a session from its first event on. text returns the text
+// of content, and each is called with every entry.
+func NewReader(text func(*session.Content) string, each func(*Entry)) *Reader {
+	return &Reader{
+		text: text, Each: each, inputs: map[uint64]*session.Content{}, tools: map[string]string{},
 		given: map[uint64][]session.ToolCallSettled{}, edits: map[uint64]string{},
 	}
 }
 
-// read emits the items of one event. notices are those that the fold returned for
+// Read emits the items of one event. notices are those that the fold returned for
 // it, and after is the state after it.
-func (r *reader) read(e session.Event, notices []session.Notice, after *session.State) {
-	base := item{Run: r.run, Seq: e.Seq, Time: e.Time}
+func (r *Reader) Read(e session.Event, notices []session.Notice, after *session.State) {
+	base := Entry{Run: r.run, Seq: e.Seq, Time: e.Time}
 	env, _ := session.ReadEnvelope(e.Payload) // without data, it is rejected
 	data, _ := codec.ToJSON(env.Data)
-	var names mentions
+	var names Mentions
 	_ = json.Unmarshal(data, &names) // other values have no names
 	for _, n := range notices {
 		if d, ok := n.Data.(session.EventRejected); ok {
-			base.Kind, base.Detail, base.Code, base.Status = kindRejected, d.Detail, string(d.Code), d.Type
-			base.line = fmt.Sprintf("%s refused: %s: %s", r.about(e, d.Type, names), d.Code, d.Detail)
-			r.each(&base)
+			base.Kind, base.Detail, base.Code, base.Status = client.EntryRejected, d.Detail, string(d.Code), d.Type
+			base.Line = fmt.Sprintf("%s refused: %s: %s", r.about(e, d.Type, names), d.Code, d.Detail)
+			r.Each(&base)
 			return
 		}
 	}
@@ -67,9 +70,9 @@ func (r *reader) read(e session.Event, notices []session.Notice, after *session.
 	r.open = r.opened(e, after)
 }
 
-// mentions are the names in the data of an event or a notice, even if the rest of it
+// Mentions are the names in the data of an event or a notice, even if the rest of it
 // has a fault.
-type mentions struct {
+type Mentions struct {
 	Effect string `json:"effect"`
 	Call   string `json:"call"`
 	Batch  string `json:"batch"`
@@ -77,7 +80,7 @@ type mentions struct {
 }
 
 // about returns an event's type, with the names in its data.
-func (r *reader) about(e session.Event, typ string, names mentions) string {
+func (r *Reader) about(e session.Event, typ string, names Mentions) string {
 	if typ == "" {
 		return fmt.Sprintf("an event of %d bytes through %s", len(e.Payload), e.Door)
 	}
@@ -87,7 +90,7 @@ func (r *reader) about(e session.Event, typ string, names mentions) string {
 
 // opened returns the names of open effects, and of open calls of host loops, with
 // the times since when they are open.
-func (r *reader) opened(e session.Event, after *session.State) map[string]int64 {
+func (r *Reader) opened(e session.Event, after *session.State) map[string]int64 {
 	open := map[string]int64{}
 	opened := func(name string) { open[name] = cmp.Or(r.open[name], e.Time) }
 	after.EachOpen(nil, func(p session.Place) bool {
@@ -105,7 +108,7 @@ func (r *reader) opened(e session.Event, after *session.State) map[string]int64 
 }
 
 // took returns how long an effect was open.
-func (r *reader) took(e item, effect string) string {
+func (r *Reader) took(e Entry, effect string) string {
 	if since := r.open[effect]; since != 0 {
 		return fmt.Sprintf(" (%d ms)", e.Time-since)
 	}
@@ -114,7 +117,7 @@ func (r *reader) took(e item, effect string) string {
 
 // counts reports whether an accepted event had an effect; a repeat has none. shows
 // says that it has notices, or items of the transcript.
-func (r *reader) counts(e session.Event, typ string, names mentions, shows bool, after *session.State) bool {
+func (r *Reader) counts(e session.Event, typ string, names Mentions, shows bool, after *session.State) bool {
 	switch {
 	case names.Effect != "":
 		return r.open[names.Effect] != 0
@@ -127,21 +130,21 @@ func (r *reader) counts(e session.Event, typ string, names mentions, shows bool,
 }
 
 // tell emits a line that is no part of the conversation.
-func (r *reader) tell(base item, line string) {
-	base.line = line
-	r.each(&base)
+func (r *Reader) tell(base Entry, line string) {
+	base.Line = line
+	r.Each(&base)
 }
 
 // event emits the line of an event, and keeps what later items need of it.
-func (r *reader) event(base item, env *session.Envelope, names mentions, body any, data []byte, after *session.State) {
-	line := env.Type + " " + shorten(string(data))
+func (r *Reader) event(base Entry, env *session.Envelope, names Mentions, body any, data []byte, after *session.State) {
+	line := env.Type + " " + Shorten(string(data))
 	switch b := body.(type) {
 	case *session.RunRequested:
-		r.inputs[base.Seq], line = &b.Input, "run requested: "+brieflyOf(&b.Input)
+		r.inputs[base.Seq], line = &b.Input, "run requested: "+Briefly(&b.Input)
 	case *session.SteerRequested:
-		r.inputs[base.Seq], line = &b.Input, "steered: "+brieflyOf(&b.Input)
+		r.inputs[base.Seq], line = &b.Input, "steered: "+Briefly(&b.Input)
 	case *session.RunEdited:
-		r.inputs[base.Seq], line = &b.Input, fmt.Sprintf("run %d edited: %s", b.Run, brieflyOf(&b.Input))
+		r.inputs[base.Seq], line = &b.Input, fmt.Sprintf("run %d edited: %s", b.Run, Briefly(&b.Input))
 	case *session.ToolCallSettled:
 		r.given[base.Seq] = []session.ToolCallSettled{*b}
 	case *session.ToolBatchSettled:
@@ -177,50 +180,50 @@ func synced(output *session.Content) []session.ToolCallSettled {
 }
 
 // failed emits a turn that has no answer.
-func (r *reader) failed(base item, turn string, body any) {
+func (r *Reader) failed(base Entry, turn string, body any) {
 	b, ok := body.(*session.GenerationSettled)
 	if !ok || b.Error == nil { // it has no text, or can't be used: then the run's end shows why
 		r.tell(base, turn+": without an answer")
 		return
 	}
-	base.Kind, base.Turn, base.Code, base.Detail = kindFailed, b.Effect, b.Error.Code, b.Error.Detail
-	base.line = fmt.Sprintf("%s failed: %s: %s", turn, b.Error.Code, shorten(b.Error.Detail))
+	base.Kind, base.Turn, base.Code, base.Detail = client.EntryFailed, b.Effect, b.Error.Code, b.Error.Detail
+	base.Line = fmt.Sprintf("%s failed: %s: %s", turn, b.Error.Code, Shorten(b.Error.Detail))
 	if b.Error.Code == llm.CodeRecordingEnded {
-		base.line = turn + ": the recording has no more turns"
+		base.Line = turn + ": the recording has no more turns"
 	}
-	r.each(&base)
+	r.Each(&base)
 }
 
 // decided emits what a person decided over a call.
-func (r *reader) decided(base item, env *session.Envelope, b *session.ApprovalDecided) {
+func (r *Reader) decided(base Entry, env *session.Envelope, b *session.ApprovalDecided) {
 	r.edits[base.Seq] = b.Arguments
-	base.Kind, base.Call, base.Tool, base.Status = kindDecided, b.Call, r.tools[b.Call], b.Decision
+	base.Kind, base.Call, base.Tool, base.Status = client.EntryDecided, b.Call, r.tools[b.Call], b.Decision
 	base.Detail, base.Arguments, base.By = b.Reason, b.Arguments, env.By
-	base.line = "  " + decisions[b.Decision] + prefixed(" ", base.Tool) + " " + b.Call + prefixed(" with ", shorten(b.Arguments)) + prefixed(": ", shorten(b.Reason))
-	r.each(&base)
+	base.Line = "  " + decisions[b.Decision] + Prefixed(" ", base.Tool) + " " + b.Call + Prefixed(" with ", Shorten(b.Arguments)) + Prefixed(": ", Shorten(b.Reason))
+	r.Each(&base)
 }
 
 // decisions are the words for what a person decided.
 var decisions = map[string]string{session.DecisionApprove: "approved", session.DecisionDeny: "denied"}
 
-// noticed emits what an event's progress and notices say. The inputs of the runs
+// Noticed emits what an event's progress and notices say. The inputs of the runs
 // that it began follow the runs.
-func (r *reader) noticed(base item, notices []session.Notice, body any, after *session.State) {
+func (r *Reader) noticed(base Entry, notices []session.Notice, body any, after *session.State) {
 	for _, n := range append(after.Progress(), notices...) {
 		if d, ok := n.Data.(session.CallSettled); ok && tells(notices, func(n session.ToolRejected) bool { return n.Effect == d.Effect }) {
 			continue // the notice says more
 		}
-		for _, it := range noticed(n.Session, n.Type, n.Data) {
+		for _, it := range Noticed(n.Session, n.Type, n.Data) {
 			it.Run, it.Seq, it.Time = cmp.Or(it.Run, r.run), base.Seq, base.Time
-			it.line = prefixed("  ", it.line)
+			it.Line = Prefixed("  ", it.Line)
 			if summary, ok := body.(*session.GenerationSettled); ok && n.Type == session.NoticeContextCompacted {
 				it.Text = r.text(summary.Text)
 			}
-			r.each(&it)
+			r.Each(&it)
 		}
 		if d, ok := n.Data.(session.RunPlaced); ok && n.Type == session.NoticeRunStarted {
 			base.Run, r.run = d.Run, d.Run
-			r.input(base, kindInput, d.Seq)
+			r.input(base, client.EntryInput, d.Seq)
 		}
 	}
 }
@@ -235,16 +238,16 @@ func tells[T any](notices []session.Notice, is func(T) bool) bool {
 
 // conversation emits what an event added to the transcript, except for the inputs
 // of the runs that it began.
-func (r *reader) conversation(base item, notices []session.Notice, added []session.Item, body any, after *session.State) {
+func (r *Reader) conversation(base Entry, notices []session.Notice, added []session.Item, body any, after *session.State) {
 	for i := range added {
 		switch it := &added[i]; {
 		case it.Role == session.RoleUser && it.Code != "":
 			repair := base
-			repair.Kind, repair.Turn, repair.Code, repair.Detail = kindRepair, r.turn, it.Code, it.Detail.String()
+			repair.Kind, repair.Turn, repair.Code, repair.Detail = client.EntryRepair, r.turn, it.Code, it.Detail.String()
 			repair.Text = prompt.RepairText(repair.Detail)
-			r.each(&repair)
+			r.Each(&repair)
 		case it.Role == session.RoleUser && !tells(notices, func(n session.RunPlaced) bool { return n.Seq == it.Seq }):
-			r.input(base, kindSteer, it.Seq)
+			r.input(base, client.EntrySteer, it.Seq)
 		case it.Role == session.RoleAssistant:
 			r.answer(base, body, after)
 		case it.Role == session.RoleTool:
@@ -254,14 +257,14 @@ func (r *reader) conversation(base item, notices []session.Notice, added []sessi
 }
 
 // input emits the user's text in the event at a sequence.
-func (r *reader) input(base item, kind string, seq uint64) {
+func (r *Reader) input(base Entry, kind string, seq uint64) {
 	base.Kind, base.Seq, base.Text = kind, seq, r.text(r.inputs[seq])
 	delete(r.inputs, seq)
-	r.each(&base)
+	r.Each(&base)
 }
 
 // answer emits a turn's text and its calls.
-func (r *reader) answer(base item, body any, after *session.State) {
+func (r *Reader) answer(base Entry, body any, after *session.State) {
 	var b session.ToolCallsObserved
 	switch body := body.(type) {
 	case *session.ToolCallsObserved:
@@ -274,29 +277,29 @@ func (r *reader) answer(base item, body any, after *session.State) {
 	clear(r.edits)
 	base.Turn = r.turn
 	reply := base
-	reply.Text, reply.line = r.text(b.Text), fmt.Sprintf("turn %s%s: %s", b.Effect, r.took(base, b.Effect), brieflyOf(b.Text))
+	reply.Text, reply.Line = r.text(b.Text), fmt.Sprintf("turn %s%s: %s", b.Effect, r.took(base, b.Effect), Briefly(b.Text))
 	if b.FinishReason != session.FinishStop {
 		reply.FinishReason = b.FinishReason
 	}
 	if reply.Text != "" || len(b.Calls) == 0 || reply.FinishReason != "" {
-		reply.Kind = kindText
+		reply.Kind = client.EntryText
 	}
-	r.each(&reply)
+	r.Each(&reply)
 	for i := range b.Calls {
 		call := base
-		call.Kind, call.Call, call.Tool, call.Arguments = kindCall, r.callAt(i), b.Calls[i].ToolName, b.Calls[i].Arguments
+		call.Kind, call.Call, call.Tool, call.Arguments = client.EntryCall, r.callAt(i), b.Calls[i].ToolName, b.Calls[i].Arguments
 		if ref := b.Calls[i].ArgumentsBlob; ref != nil {
 			call.Arguments = r.text(&session.Content{Blob: ref, MediaType: "application/json", Size: b.Calls[i].Size})
 		}
 		r.tools[call.Call] = call.Tool
 		if group := groupOf(i, base.Seq, after); group != "" {
-			call.line = fmt.Sprintf("  %s  %s %s", group, call.Tool, shorten(b.Calls[i].Arguments))
+			call.Line = fmt.Sprintf("  %s  %s %s", group, call.Tool, Shorten(b.Calls[i].Arguments))
 		}
-		r.each(&call)
+		r.Each(&call)
 	}
 }
 
-func (r *reader) callAt(i int) string { return fmt.Sprintf("%sc%d", r.turn, i) }
+func (r *Reader) callAt(i int) string { return fmt.Sprintf("%sc%d", r.turn, i) }
 
 // groupOf returns the group of a call in the plan of the turn at a sequence, "" if
 // the call was refused.
@@ -314,8 +317,8 @@ func groupOf(call int, seq uint64, after *session.State) string {
 }
 
 // result emits the result of a call.
-func (r *reader) result(base item, it *session.Item) {
-	base.Kind, base.Seq, base.Turn, base.Call = kindResult, it.Seq, r.turn, r.callAt(int(it.Call))
+func (r *Reader) result(base Entry, it *session.Item) {
+	base.Kind, base.Seq, base.Turn, base.Call = client.EntryResult, it.Seq, r.turn, r.callAt(int(it.Call))
 	base.Tool = r.tools[base.Call]
 	base.Arguments = r.edits[it.Edit]
 	given := slices.IndexFunc(r.given[it.Seq], func(of session.ToolCallSettled) bool {
@@ -336,7 +339,7 @@ func (r *reader) result(base item, it *session.Item) {
 			base.Code, base.Detail = of.Error.Code, of.Error.Detail
 		}
 	}
-	r.each(&base)
+	r.Each(&base)
 }
 
 // statusGiven returns the status of a result that the session itself made: that of

@@ -1,4 +1,4 @@
-package cli
+package transcript
 
 import (
 	"github.com/refold/refold/actors/session"

@@ -1,4 +1,4 @@
-package cli
+package transcript
 
 import (
 	"cmp"
@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/refold/refold/client"
 )
 
-// chat prints a messages array of OpenAI's chat API: a message a line.
-type chat struct {
-	out    io.Writer
+// OpenAI prints a messages array of OpenAI's chat API: a message a line.
+type OpenAI struct {
+	Out    io.Writer
 	n      int
 	turnIs string        // the latest turn's name
 	turn   []chatMessage // that turn, which is not printed yet, and the results of its calls
@@ -37,25 +39,27 @@ type chatCall struct {
 // noResult replaces a missing result: the API refuses calls without a result.
 const noResult = "(no result)"
 
-func (c *chat) end() {
+// End prints what is left of the array.
+func (c *OpenAI) End() {
 	c.flush()
 	if c.n == 0 {
-		fmt.Fprint(c.out, "[")
+		fmt.Fprint(c.Out, "[")
 	}
-	fmt.Fprint(c.out, "\n]\n")
+	fmt.Fprint(c.Out, "\n]\n")
 }
 
-func (c *chat) entry(e *item) {
+// Entry prints the messages of the next entry, as far as they are complete.
+func (c *OpenAI) Entry(e *Entry) {
 	switch e.Kind {
-	case kindInput, kindSteer, kindRepair:
+	case client.EntryInput, client.EntrySteer, client.EntryRepair:
 		c.flush()
 		c.print(&chatMessage{Role: "user", Content: e.Text})
-	case kindText, kindCall:
+	case client.EntryText, client.EntryCall:
 		if c.turnIs != e.Turn {
 			c.flush()
 			c.turnIs, c.turn = e.Turn, []chatMessage{{Role: "assistant"}}
 		}
-		if e.Kind == kindText {
+		if e.Kind == client.EntryText {
 			c.turn[0].Content = e.Text
 			return
 		}
@@ -63,7 +67,7 @@ func (c *chat) entry(e *item) {
 		call.Function.Name, call.Function.Arguments = e.Tool, cmp.Or(e.Arguments, "{}")
 		c.turn[0].ToolCalls = append(c.turn[0].ToolCalls, call)
 		c.turn = append(c.turn, chatMessage{Role: "tool", ToolCallID: e.Call, Content: noResult})
-	case kindResult:
+	case client.EntryResult:
 		for i := range c.turn {
 			if c.turn[i].ToolCallID == e.Call {
 				c.turn[i].Content = resultText(e)
@@ -73,7 +77,7 @@ func (c *chat) entry(e *item) {
 }
 
 // flush prints the turn and its results.
-func (c *chat) flush() {
+func (c *OpenAI) flush() {
 	for i := range c.turn {
 		c.print(&c.turn[i])
 	}
@@ -81,7 +85,7 @@ func (c *chat) flush() {
 }
 
 // resultText returns a result as a model is shown it.
-func resultText(e *item) string {
+func resultText(e *Entry) string {
 	text := e.Text
 	if e.Code != "" {
 		text = strings.TrimRight(fmt.Sprintf("error: %s\n%s", strings.Trim(e.Code+": "+e.Detail, ": "), e.Text), "\n")
@@ -95,11 +99,11 @@ func resultText(e *item) string {
 	return text
 }
 
-func (c *chat) print(m *chatMessage) {
+func (c *OpenAI) print(m *chatMessage) {
 	text, _ := json.Marshal(m) // it has only strings
 	before := ","
 	if c.n++; c.n == 1 {
 		before = "["
 	}
-	fmt.Fprintf(c.out, "%s\n%s", before, text)
+	fmt.Fprintf(c.Out, "%s\n%s", before, text)
 }

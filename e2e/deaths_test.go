@@ -1,8 +1,9 @@
 package e2e_test
 
-// A call that kills its bridge. The bridge is this test's binary.
+// Effects that kill their bridge. The bridge is this test's binary.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +17,13 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
 )
 
-// mortalEnv, if set, makes the test binary a bridge of the target lab, whose tools add
-// their names to the file that it names.
+// mortalEnv, if set, makes the test binary a bridge that dies of effects. Each adds its
+// name to the file that it names.
 const mortalEnv = "E2E_MORTAL_BRIDGE"
 
 // serveMortal runs a bridge with a tool that kills it, and one that takes a moment.
@@ -42,15 +44,17 @@ func serveMortal(ledger string) error {
 	}
 	defer b.Close()
 	type nothing struct{}
-	kill := function.New("lab.kill", func(ctx context.Context, _ nothing) (string, error) {
+	killer := mortal(func(what string) error {
 		self, err := os.FindProcess(os.Getpid())
-		if err = errors.Join(err, began("kill")); err == nil {
+		if err = errors.Join(err, began(what)); err == nil {
 			err = self.Kill()
 		}
-		if err == nil {
-			<-ctx.Done()
-		}
-		return "", err
+		return err
+	})
+	kill := function.New("lab.kill", func(ctx context.Context, _ nothing) (string, error) {
+		err := killer("kill")
+		<-ctx.Done()
+		return "", errors.Join(err, ctx.Err())
 	}, function.RetrySafe(), function.Tries(2))
 	note := function.New("lab.note", func(ctx context.Context, _ nothing) (string, error) {
 		if err := began("note"); err != nil {
@@ -65,10 +69,32 @@ func serveMortal(ledger string) error {
 			return "", ctx.Err()
 		}
 	})
-	if err := b.Functions([]*function.Function{kill, note}); err != nil {
+	err = errors.Join(b.Functions([]*function.Function{kill, note}), b.Model("mortal", killer), b.Step("mortal", killer), b.Space("mortal", killer))
+	if err != nil {
 		return err
 	}
 	return b.Run(ctx)
+}
+
+// mortal is a model, a step hook and a reader of spaces that kill their process.
+type mortal func(what string) error
+
+func (m mortal) Generate(ctx context.Context, _ executor.Request, _ func(string)) (executor.Answer, error) {
+	err := m("generate")
+	<-ctx.Done()
+	return executor.Answer{}, errors.Join(err, ctx.Err())
+}
+
+func (m mortal) PrepareStep(ctx context.Context, _ executor.StepRequest) (executor.StepChoice, error) {
+	err := m("step")
+	<-ctx.Done()
+	return executor.StepChoice{}, errors.Join(err, ctx.Err())
+}
+
+func (m mortal) ReadSpace(ctx context.Context, _ executor.SpaceRequest) (executor.SpaceContent, error) {
+	err := m("read")
+	<-ctx.Done()
+	return executor.SpaceContent{}, errors.Join(err, ctx.Err())
 }
 
 const (
@@ -83,7 +109,7 @@ func startMortals(t *testing.T) (s *system, start func() *daemon, began func(too
 	t.Helper()
 	s = startSystem(t, object{"v": 1, "rules": 1, "config": scripted, "tools": list{
 		tool("kill", nil), tool("note", object{"retry_safe": false}),
-	}})
+	}, "spaces": list{object{"space": "mortal", "target": "mortal", "run_ms": 120_000}}})
 	s.models(`
 rules:
   - shown: {last: tool}
@@ -101,11 +127,12 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(self, program("mortal-"+t.Name())); err != nil {
+	name := "mortal-" + strings.ReplaceAll(t.Name(), "/", "-")
+	if err := os.Symlink(self, program(name)); err != nil {
 		t.Fatal(err)
 	}
 	start = func() *daemon {
-		return startDaemonWith(t, []string{mortalEnv + "=" + ledger, "NATS_URL=" + s.url}, "mortal-"+t.Name())
+		return startDaemonWith(t, []string{mortalEnv + "=" + ledger, "NATS_URL=" + s.url}, name)
 	}
 	began = func(tool string) (n int) {
 		for _, line := range lines(t, ledger) {
@@ -118,17 +145,19 @@ rules:
 	return s, start, began
 }
 
-// keepLeaseShort sets the lease of the consumer whenever a bridge that starts has
-// restored it.
+// keepLeaseShort sets the lease of the mortal bridge's consumers whenever a bridge that
+// starts has restored it.
 func (s *system) keepLeaseShort(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		consumer, err := s.js.Consumer(ctx, s.names.EffectsStream(), "tool-lab")
-		if err == nil && consumer.CachedInfo().Config.AckWait != shortLease {
-			cfg := consumer.CachedInfo().Config
-			cfg.AckWait = shortLease
-			_, _ = s.js.UpdateConsumer(ctx, s.names.EffectsStream(), cfg) // or at the next tick
+		for _, name := range []string{"tool-lab", "llm-mortal", "step-mortal", "space-mortal"} {
+			consumer, err := s.js.Consumer(ctx, s.names.EffectsStream(), name)
+			if err == nil && consumer.CachedInfo().Config.AckWait != shortLease {
+				cfg := consumer.CachedInfo().Config
+				cfg.AckWait = shortLease
+				_, _ = s.js.UpdateConsumer(ctx, s.names.EffectsStream(), cfg) // or at the next tick
+			}
 		}
 		select {
 		case <-tick.C:
@@ -168,6 +197,54 @@ func TestToolKillsItsBridge(t *testing.T) {
 		t.Errorf("the killer began %d times, want 2; the other's call %d times, want 1", began("kill"), began("note"))
 	}
 	verifyAll(t, s.url)
+}
+
+// TestOtherEffectsKillTheirBridge: a generation, a step and a read of a space fail after
+// three deaths, as calls do.
+func TestOtherEffectsKillTheirBridge(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		begin func(s *system)
+		fails func(s *system)
+	}{
+		"generate": {
+			func(s *system) { s.run(session.DoorCtl, "s1", "go", object{"provider": "mortal", "model": "m"}) },
+			func(s *system) { s.wantEnd("s1", 1, session.Failed, "bridge_lost") },
+		},
+		"step": {
+			func(s *system) {
+				s.run(session.DoorCtl, "s1", "go", object{"provider": "scripted", "model": "m", "step_hook": object{"hook": "mortal", "deadline_ms": 300_000, "fallback": "fail"}})
+			},
+			func(s *system) { s.wantEnd("s1", 1, session.Failed, "bridge_lost") },
+		},
+		"read": {
+			func(s *system) { s.sync("s1", "mortal", nil) },
+			func(s *system) {
+				until(s.t, time.Minute, "the sync fails", func() bool { return len(logOf(s.t, s.nc, session.DoorSpace, "s1")) > 0 })
+				if failed := logOf(s.t, s.nc, session.DoorSpace, "s1")[0]; !bytes.Contains(failed, []byte("bridge_lost")) {
+					s.t.Errorf("the sync ended with %q, want bridge_lost", failed)
+				}
+			},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s, start, began := startMortals(t)
+			bridge := start()
+			c.begin(s)
+			for death := 1; death <= 3; death++ {
+				until(t, time.Minute, fmt.Sprintf("death %d", death), func() bool { return began(what) == death })
+				_ = bridge.cmd.Wait()
+				bridge.cmd = nil
+				bridge.start()
+			}
+			c.fails(s)
+			if n := began(what); n != 3 {
+				t.Errorf("it began %d times, want 3", n)
+			}
+			verifyAll(t, s.url)
+		})
+	}
 }
 
 // outcomes returns the status and the code of all stored settlements of a session's

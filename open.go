@@ -125,7 +125,7 @@ func Open(ctx context.Context, at Source, o ...Option) (*Runtime, error) {
 		return nil, err
 	}
 	rt.client, err = client.Connect(ctx, client.Options{
-		InProcess: rt.at.InProcess, Context: rt.at.Context, Like: rt.at.Like, Prefix: rt.options.prefix, Name: "refold", Logger: rt.options.logger,
+		InProcess: rt.at.InProcess, URL: rt.at.URL, Creds: rt.at.Creds, Context: rt.at.Context, Like: rt.at.Like, Prefix: rt.options.prefix, Name: "refold", Logger: rt.options.logger,
 	})
 	if err != nil {
 		rt.at.Close()
@@ -153,7 +153,7 @@ func (rt *Runtime) end(why error) {
 // connectBridge returns a bridge for an agent.
 func (rt *Runtime) connectBridge(ctx context.Context, name string) (*bridge.Bridge, error) {
 	return bridge.Connect(ctx, bridge.Options{
-		InProcess: rt.at.InProcess, Context: rt.at.Context, Like: rt.at.Like, Prefix: rt.options.prefix, Name: name,
+		InProcess: rt.at.InProcess, URL: rt.at.URL, Creds: rt.at.Creds, Context: rt.at.Context, Like: rt.at.Like, Prefix: rt.options.prefix, Name: name,
 		Logger: rt.options.logger, Grace: rt.options.grace,
 	})
 }

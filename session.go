@@ -92,24 +92,30 @@ func (s *Session) Ask(ctx context.Context, text string, o ...AskOption) (*Run, e
 	if err != nil {
 		return nil, fmt.Errorf("ask session %s: %w", s.id, err)
 	}
+	run, _, err := s.ask(ctx, text, options)
+	return run, err
+}
+
+// ask requests a run under the agent's definition. It returns the request's sequence, too.
+func (s *Session) ask(ctx context.Context, text string, options client.RunOptions) (*Run, uint64, error) {
 	var refused error
 	for range asksMax {
 		err := s.agent.define(ctx, s.id)
 		if err != nil && !rejectedAs(err, session.RejectSessionClosed) { // a closed one still takes repeats
-			return nil, err
+			return nil, 0, err
 		}
 		seq, err := s.rt.client.Run(ctx, s.id, text, options)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		run, err := s.run(ctx, seq)
 		if !rejectedAs(err, session.RejectAgentChanged) {
-			return run, err
+			return run, seq, err
 		}
 		s.agent.forget(s.id)
 		refused = err
 	}
-	return nil, fmt.Errorf("ask session %s: other programs set another definition each time: %w", s.id, refused)
+	return nil, 0, fmt.Errorf("ask session %s: other programs set another definition each time: %w", s.id, refused)
 }
 
 // run returns the run of a request.

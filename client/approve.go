@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -59,13 +60,22 @@ type DecideOptions struct {
 // all sessions if sid is empty. It finds these by reading all kept notices, which
 // takes its time, and then requests the view of each session with a waiting call.
 func (c *Client) Approvals(ctx context.Context, sid string) ([]Approval, error) {
-	sids := []string{sid}
 	if sid == "" {
-		var err error
-		if sids, err = c.sessionsAwaiting(ctx); err != nil {
-			return nil, err
-		}
+		return c.ApprovalsNamed(ctx, "")
 	}
+	return c.approvalsIn(ctx, []string{sid})
+}
+
+// ApprovalsNamed is Approvals for the sessions whose names begin with a text.
+func (c *Client) ApprovalsNamed(ctx context.Context, beginning string) ([]Approval, error) {
+	sids, err := c.sessionsAwaiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.approvalsIn(ctx, slices.DeleteFunc(sids, func(sid string) bool { return !strings.HasPrefix(sid, beginning) }))
+}
+
+func (c *Client) approvalsIn(ctx context.Context, sids []string) ([]Approval, error) {
 	var all []Approval
 	for _, sid := range sids {
 		v, err := c.View(ctx, sid)

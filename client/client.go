@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -103,6 +104,10 @@ type RunOptions struct {
 	Operator bool            // publish through the door ctl, which accepts Roles and every field of Config
 	Files    []File          // after the text, in this order; the text may then be empty. Each is stored as a blob first
 
+	// Parts are more of the input, after the text and before the files: texts, and what
+	// Store returned. Their order is kept.
+	Parts []session.Content
+
 	// Submission names the request: all requests with the same value and content,
 	// from any program, are one run, and End returns its outcome to each. With other
 	// content the request is refused. A session remembers at least its newest
@@ -128,7 +133,7 @@ type RunOptions struct {
 // within two minutes, or with the same Submission while the session remembers it. End waits for the
 // outcome of the request; Taken and RunOf return it without waiting.
 func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
-	input, err := c.input(ctx, text, o.Files)
+	input, err := c.input(ctx, text, o.Parts, o.Files)
 	if err != nil {
 		return 0, err
 	}
@@ -172,6 +177,28 @@ func (c *Client) blob(ctx context.Context, text string) (session.Content, error)
 	return session.Content{Blob: &ref, MediaType: "text/plain", Size: int64(len(text))}, nil
 }
 
+// byKey is the key of WithBy.
+type byKey struct{}
+
+// WithBy returns a context under which events have this publisher, in place of the
+// connection's name: the user of a server, say. It is for people, never for authority,
+// and is cut to session.ByBytesMax bytes.
+func WithBy(ctx context.Context, by string) context.Context {
+	by = strings.ToValidUTF8(by, "\uFFFD")
+	for len(by) > session.ByBytesMax {
+		_, size := utf8.DecodeLastRuneInString(by)
+		by = by[:len(by)-size]
+	}
+	return context.WithValue(ctx, byKey{}, by)
+}
+
+func byOf(ctx context.Context, name string) string {
+	if by, ok := ctx.Value(byKey{}).(string); ok && by != "" {
+		return by
+	}
+	return name
+}
+
 func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string, body any, id string) (seq uint64, err error) {
 	if id == "" {
 		id = ulid.Make().String()
@@ -180,7 +207,7 @@ func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", typ, err)
 	}
-	payload, err := codec.Marshal(session.Envelope{By: c.by, Data: data, ID: id, Type: typ, V: session.Version})
+	payload, err := codec.Marshal(session.Envelope{By: byOf(ctx, c.by), Data: data, ID: id, Type: typ, V: session.Version})
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", typ, err)
 	}

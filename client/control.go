@@ -54,7 +54,7 @@ func (c *Client) Steer(ctx context.Context, sid, text string, o ControlOptions) 
 	if o.Reason != "" {
 		return 0, errReason
 	}
-	input, err := c.input(ctx, text, o.Files)
+	input, err := c.input(ctx, text, nil, o.Files)
 	if err != nil {
 		return 0, err
 	}
@@ -96,7 +96,7 @@ func (c *Client) EditRun(ctx context.Context, sid, text string, o ControlOptions
 	case o.Run == 0:
 		return 0, errors.New("edit: name a queued run by its number")
 	}
-	input, err := c.input(ctx, text, o.Files)
+	input, err := c.input(ctx, text, nil, o.Files)
 	if err != nil {
 		return 0, err
 	}

@@ -70,3 +70,10 @@ func (c *Client) SetFacts(ctx context.Context, sid string, facts map[string]*str
 	}
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeFactsSet, body, id)
 }
+
+// SetOverrides changes the lists of tools that a session, or its active run, adds or
+// leaves out, through the door ctl. id is the event's; empty: a new ULID. Taken returns
+// the outcome.
+func (c *Client) SetOverrides(ctx context.Context, sid string, lists session.ToolOverridesSet, id string) (seq uint64, err error) {
+	return c.publish(ctx, session.DoorCtl, sid, session.TypeToolOverridesSet, lists, id)
+}

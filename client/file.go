@@ -130,9 +130,30 @@ func (f *File) mediaType() (string, error) {
 	return "text/plain", nil
 }
 
-// input returns an input with files, which it stores as blobs.
-func (c *Client) input(ctx context.Context, text string, files []File) (session.Content, error) {
-	if len(files) == 0 {
+// ErrFile says that a model can't be shown a file.
+var ErrFile = errors.New("no model can be shown it")
+
+// Store stores a file as a blob, and returns it as a part of an input: see
+// RunOptions.Parts. It fails with ErrFile if a model can't be shown the file.
+func (c *Client) Store(ctx context.Context, f File) (session.Content, error) {
+	kind, err := f.mediaType()
+	if err != nil {
+		return session.Content{}, fmt.Errorf("file %s: %w: %w", f.Name, ErrFile, err)
+	}
+	return c.store(ctx, &f, kind)
+}
+
+func (c *Client) store(ctx context.Context, f *File, kind string) (session.Content, error) {
+	ref, err := c.bus.PutBlob(ctx, f.Data)
+	if err != nil {
+		return session.Content{}, fmt.Errorf("store file %s as a blob: %w", f.Name, err)
+	}
+	return session.Content{Blob: &ref, MediaType: kind, Name: shortName(f.Name), Size: int64(len(f.Data))}, nil
+}
+
+// input returns an input with parts, and files, which it stores as blobs.
+func (c *Client) input(ctx context.Context, text string, more []session.Content, files []File) (session.Content, error) {
+	if len(files) == 0 && len(more) == 0 {
 		return c.content(ctx, text)
 	}
 	if len(files) > FilesMax {
@@ -163,13 +184,22 @@ func (c *Client) input(ctx context.Context, text string, files []File) (session.
 		}
 		parts = append(parts, words)
 	}
-	for i := range files {
-		f := &files[i]
-		ref, err := c.bus.PutBlob(ctx, f.Data)
-		if err != nil {
-			return session.Content{}, fmt.Errorf("store file %s as a blob: %w", f.Name, err)
+	for i := range more {
+		part := more[i]
+		if part.Blob == nil {
+			var err error
+			if part, err = c.content(ctx, part.Text); err != nil {
+				return session.Content{}, err
+			}
 		}
-		parts = append(parts, session.Content{Blob: &ref, MediaType: kinds[i], Name: shortName(f.Name), Size: int64(len(f.Data))})
+		parts = append(parts, part)
+	}
+	for i := range files {
+		part, err := c.store(ctx, &files[i], kinds[i])
+		if err != nil {
+			return session.Content{}, err
+		}
+		parts = append(parts, part)
 	}
 	return session.Content{Parts: parts}, nil
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 )
 
 // SetRegistry replaces a session's registry from its next turn on, through the
@@ -28,4 +30,21 @@ func (c *Client) SetRegistry(ctx context.Context, sid string, registry json.RawM
 		return 0, fmt.Errorf("registry: %w", err)
 	}
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeToolRegistrySet, body, id)
+}
+
+// InstallRegistry returns the registry of the newest install record, as for SetRegistry:
+// what new sessions begin with.
+func (c *Client) InstallRegistry(ctx context.Context) (json.RawMessage, error) {
+	install, err := c.installs.Pinned(ctx, math.MaxUint64)
+	if err != nil {
+		return nil, fmt.Errorf("read the install record: %w", err)
+	}
+	r := &install.Record
+	packed, err := codec.Marshal(session.ToolRegistrySet(planner.Defaults{
+		DefaultProfile: r.DefaultProfile, ProfileByProvider: r.ProfileByProvider, Profiles: r.Profiles, Tools: r.Tools,
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("the registry of the install record: %w", err)
+	}
+	return codec.ToJSON(packed)
 }

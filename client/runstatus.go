@@ -123,8 +123,13 @@ func (c *Client) runStatus(ctx context.Context, sid string, seq uint64) (p runSt
 	case isLive(h.state, run):
 		return runStatus{run: run, placed: p.placed}, nil
 	}
-	// It ended before the folded part.
-	h = newHistory(h.to)
+	return c.endedBefore(ctx, sid, run, h.to)
+}
+
+// endedBefore returns the end of a run that ended before a snapshot. It folds the session
+// from its first event.
+func (c *Client) endedBefore(ctx context.Context, sid string, run uint32, to uint64) (p runStatus, err error) {
+	h, ended := newHistory(to), false
 	err = c.advance(ctx, sid, h, func(*foldedEvent) bool {
 		p, ended = h.ends[run]
 		return !ended
@@ -232,4 +237,48 @@ func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) 
 		return 0, nil
 	}
 	return s.Run, nil
+}
+
+// RunNow returns a run as it is now. Of one that has not ended it returns the lifecycle
+// and 0; of one that has ended, that and the sequence of the event that ended it. It folds
+// the log itself, and fails with ErrNoRun if there is no such run, and with ErrNoSession
+// if there is no such session.
+func (c *Client) RunNow(ctx context.Context, sid string, run uint32) (now session.Lifecycle, endedAt uint64, err error) {
+	stopped, err := c.quarantineOf(ctx, sid)
+	if err != nil {
+		return "", 0, err
+	}
+	h := newHistory(max(stopped.Seq, 1) - 1)
+	if stopped.Seq == 0 {
+		var leave func()
+		if h, leave, err = c.enter(ctx, sid); err != nil {
+			return "", 0, err
+		}
+		defer leave()
+	}
+	if h.state == nil {
+		if h.state, err = c.snapshotBelow(ctx, sid, h.to); err != nil {
+			return "", 0, err
+		}
+	}
+	if err := c.advance(ctx, sid, h, func(*foldedEvent) bool { return true }); err != nil {
+		return "", 0, err
+	}
+	p, ended := h.ends[run]
+	switch {
+	case h.state == nil:
+		return "", 0, fmt.Errorf("%w: %s", ErrNoSession, sid)
+	case run == 0 || run > h.state.Runs:
+		return "", 0, fmt.Errorf("%w: %d of session %s", ErrNoRun, run, sid)
+	case ended:
+		return p.ended.Lifecycle, p.endedAt, nil
+	case h.state.Run != nil && h.state.Run.Number == run:
+		return h.state.Run.Lifecycle, 0, nil
+	case isLive(h.state, run):
+		return session.Queued, 0, nil
+	}
+	if p, err = c.endedBefore(ctx, sid, run, h.to); err != nil {
+		return "", 0, err
+	}
+	return p.ended.Lifecycle, p.endedAt, nil
 }

@@ -76,13 +76,13 @@ var repository = laws{
 		{"internal/audit", "internal/prompt"}, // the comparisons that engine and refold verify share; the request to a model
 		{"internal/bus"},                      // all of them over one connection
 		{"internal/engine", "internal/worker", "client"},
-		{"bridge", "internal/sessionactor"},
+		{"bridge", "internal/sessionactor", "internal/inside"},   // inside: what the root and package web agree on
 		{"internal/source"},                                      // what the root and its sources agree on
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads the engine's counters
 		{"internal/transcript"},                                  // what happened in a session, for people and for other programs
 		{"."},                                                    // the front door: one import for a program that owns an agent
 		{"internal/devserver"},
-		{"embedded", "provider", "tools"}, // each links what the root does not
+		{"embedded", "provider", "tools", "web"}, // each links what the root does not
 		{"proof/bench", "proof/chaos", "proof/sim"},
 		{"bridge/bridgetest", "proof/cli"},
 		{"refoldtest"},
@@ -140,6 +140,12 @@ var repository = laws{
 			why:  "one package knows the protocol of MCP; its SDK is not part of what sessions are",
 		},
 		{
+			what:  "github.com/coreos/go-oidc/v3",
+			only:  []string{"web/bearer"},
+			tests: true,
+			why:   "one package verifies JWTs; a handler takes any way to know its callers",
+		},
+		{
 			what: "go.opentelemetry.io/otel",
 			only: []string{"internal/telemetry/metrics", "internal/telemetry/traces", "internal/telemetry/logs"},
 			why:  "users of bridge and client link no OpenTelemetry: an interface of two methods reports starts to it",
@@ -169,12 +175,13 @@ var repository = laws{
 		{"go.opentelemetry.io", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit", "provider/anthropic", "provider/gemini"}, "the SDKs of these providers link it; besides, only daemons export telemetry; an interface of two methods reports starts to it"},
 		{"github.com/prometheus", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit"}, "it answers scrapes; the counters are in internal/meter"},
 		{"google.golang.org/grpc", []string{"cmd/bridge", "cmd/refold-full", "cmd/session-actor", "proof/kit", "provider/gemini"}, "the exporters of OpenTelemetry and Gemini's SDK need it, and Refold does not"},
+		{"github.com/coreos/go-oidc/v3", []string{"cmd/refold", "cmd/refold-full", "web/bearer"}, "programs that serve HTTP with tokens of an issuer"},
 		{module + "/proof", []string{"cmd/refold-full", "proof/kit"}, "the proof kit is for people who check Refold"},
 		{"github.com/nats-io/nats-server/v2/server", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "embedded", "proof/kit", "refoldtest"}, "the demo, tests and programs with embedded have a server inside; daemons, clients and programs on NATS connect to one"},
 		{module + "/internal/engine", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "proof/kit", "refoldtest"}, "a program on NATS uses the servers' session-actors"},
-		{"cel.dev/cel-go", []string{".", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "planner", "proof/kit", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects", "tools/host", "tools/mcp"}, "the fold evaluates when"},
+		{"cel.dev/cel-go", []string{".", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "planner", "proof/kit", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects", "tools/host", "tools/mcp", "web", "web/bearer"}, "the fold evaluates when"},
 	},
-	public: []string{".", "actors/sentence", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "embedded", "planner", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects", "tools/host", "tools/mcp"},
+	public: []string{".", "actors/sentence", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "embedded", "planner", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects", "tools/host", "tools/mcp", "web", "web/bearer"},
 	sealed: []exempt{
 		{"Source", "package embedded implements it, which the root does not import, and nobody else may"},
 		{"ToolSource", "the packages below tools implement it, which the root does not import, and nobody else may"},

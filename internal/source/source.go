@@ -14,11 +14,13 @@ type Options struct {
 	Logger *slog.Logger // not nil
 }
 
-// Opened is a log at hand. One of InProcess and Like is given.
+// Opened is a log at hand. One of InProcess and Like is given, or else an address.
 type Opened struct {
 	InProcess nats.InProcessConnProvider // a server in this process
 	Context   string                     // with InProcess: the context file of this process's user
 	Like      *nats.Conn                 // a connection of the program
+	URL       string                     // of servers, with Creds or Context, if neither of the two is given
+	Creds     string                     // path of a credentials file
 
 	ContextFile string       // by which other programs of this machine connect; empty: none
 	Failed      <-chan error // delivers why the source ended by itself; nil: it can't

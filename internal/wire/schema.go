@@ -187,7 +187,7 @@ func (g *generator) embed(doc node, d *declaration, expr ast.Expr) error {
 	if err != nil {
 		return err
 	}
-	if !isPart(inner) {
+	if !g.isPart(inner) {
 		return g.addFields(doc, of)
 	}
 	fields, err := g.object(inner)
@@ -204,7 +204,7 @@ func (g *generator) embed(doc node, d *declaration, expr ast.Expr) error {
 
 // ref returns the reference to the schema of a part.
 func (g *generator) ref(d *declaration) string {
-	return g.relative(partNames[d.in.short()+"."+d.name])
+	return g.relative(g.parts[d.in.short()+"."+d.name])
 }
 
 // relative returns the reference to a schema from this one.
@@ -223,7 +223,7 @@ func (g *generator) relative(to string) string {
 // short returns the directory of a package in the module.
 func (p *sourcePackage) short() string { return strings.TrimPrefix(p.path, module+"/") }
 
-func isPart(d *declaration) bool { return partNames[d.in.short()+"."+d.name] != "" }
+func (s *source) isPart(d *declaration) bool { return s.parts[d.in.short()+"."+d.name] != "" }
 
 // merge adds what more says to doc: objects are merged, null removes, and all else is
 // replaced.

@@ -23,6 +23,7 @@ type source struct {
 	root     string // directory of the module
 	files    *token.FileSet
 	packages map[string]*sourcePackage // by import path
+	parts    map[string]string         // names of the schemas of types that have one of their own, by Go type
 }
 
 type sourcePackage struct {
@@ -50,7 +51,7 @@ type declaration struct {
 }
 
 func newSource(root string) *source {
-	return &source{root: root, files: token.NewFileSet(), packages: map[string]*sourcePackage{}}
+	return &source{root: root, files: token.NewFileSet(), packages: map[string]*sourcePackage{}, parts: partNames}
 }
 
 // Import returns the package of this module with the given path, and an empty package

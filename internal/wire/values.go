@@ -100,7 +100,7 @@ func (g *generator) named(d *declaration, l *limits) (node, error) {
 // structure returns the schema of a struct: a reference to its own schema, to a
 // definition of this one if it occurs in several places, or the object itself.
 func (g *generator) structure(d *declaration, l *limits) (node, error) {
-	if isPart(d) {
+	if g.isPart(d) {
 		ref := g.ref(d)
 		if l.filled {
 			ref += "#/$defs/filled"

@@ -26,9 +26,10 @@ type cli struct {
 	connection
 	Raw bool `help:"On a terminal, print texts of models and tools unchanged, with their control sequences."`
 
-	Demo demoCommand `cmd:"" help:"Watch a session repair a small program, on a server of its own; then replay it from its first event."`
-	Dev  devCommand  `cmd:"" help:"Run a NATS server, a session-actor and a bridge in one process, for development."`
-	Run  runCommand  `cmd:"" help:"Start a run of a session and follow it to its end."`
+	Demo  demoCommand `cmd:"" help:"Watch a session repair a small program, on a server of its own; then replay it from its first event."`
+	Dev   devCommand  `cmd:"" help:"Run a NATS server, a session-actor and a bridge in one process, for development."`
+	Serve httpCommand `cmd:"" help:"Serve sessions over HTTP, for browsers and programs that know nothing of NATS."`
+	Run   runCommand  `cmd:"" help:"Start a run of a session and follow it to its end."`
 
 	Steer     steerCommand     `cmd:"" help:"Give a session's active run more input, before its next turn."`
 	Cancel    cancelCommand    `cmd:"" help:"End a run at once: its open effects are withdrawn."`

@@ -156,8 +156,9 @@ func TestRefoldHasAllCommands(t *testing.T) {
 
 // notJSON are the commands without --json, and why.
 var notJSON = map[string]string{
-	"demo":        "it shows a run to a person",
-	"dev":         "it is a server",
+	"demo":       "it shows a run to a person",
+	"dev":        "it is a server",
+	"serve http": "it is a server", "serve token": "what it prints is a row of a file",
 	"actor serve": "it is a server", "bridge serve": "it is a server",
 	"steer":  "it acts, and says in a line where the session stands: view --json",
 	"cancel": "as steer", "interrupt": "as steer", "pause": "as steer", "resume": "as steer", "compact": "as steer", "close": "as steer",

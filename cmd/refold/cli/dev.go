@@ -30,6 +30,7 @@ type devCommand struct {
 	Workspace string   `type:"existingdir" placeholder:"DIR" help:"Folder of prompts, catalogs and context that every new session starts with: a workspace."`
 	HTTP      string   `name:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, such as 127.0.0.1:9464. Default: none."`
 	HTTPHosts []string `name:"http-host" placeholder:"NAME" help:"Name by which clients may address --http; IP addresses and localhost always may. May be repeated."`
+	Serve     string   `placeholder:"HOST:PORT" help:"Loopback address to serve the HTTP API on, such as 127.0.0.1:8080, without tokens: any program of this machine may do everything. Default: none."`
 	Verbose   bool     `help:"Print the daemons' logs."`
 
 	Durability string        `enum:"always,interval" default:"always" help:"When NATS syncs to disk: always, before it acknowledges, or interval, every two minutes, which is faster but may lose acknowledged messages in a power failure."`
@@ -107,7 +108,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection, full *F
 	space.tell(s.out)
 	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.Context(devserver.Admin), conn.Prefix, conn.Prefix)
 	remote.tell(s.out)
-	return untilStopped(ctx, s.out, server, ended)
+	return d.untilStopped(ctx, s, server, conn.Prefix, ended)
 }
 
 // startTelemetry starts what dev exports, if that is anything.
@@ -139,11 +140,16 @@ func (p hostDirs) tell(out io.Writer, report sandbox.Report) {
 	}
 }
 
-// untilStopped waits until dev is stopped or a part of it ends.
-func untilStopped(ctx context.Context, out io.Writer, server *devserver.Server, ended <-chan error) error {
+// untilStopped serves HTTP, if it is asked for, until dev is stopped or a part of it ends.
+func (d devCommand) untilStopped(ctx context.Context, s streams, server *devserver.Server, prefix string, ended <-chan error) error {
+	stop, err := d.serve(ctx, s, server, prefix)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	select {
 	case <-ctx.Done():
-		fmt.Fprintln(out, "Stopping; work that has begun is finished first.")
+		fmt.Fprintln(s.out, "Stopping; work that has begun is finished first.")
 		return nil
 	case err := <-server.Failed():
 		return err

@@ -1,0 +1,114 @@
+package refold
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/inside"
+	"github.com/refold/refold/planner"
+)
+
+func init() { inside.Of = func(rt any) inside.Runtime { return within{rt.(*Runtime)} } }
+
+// within is a runtime as other packages of this module see it.
+type within struct{ rt *Runtime }
+
+// Client implements inside.Runtime.
+func (w within) Client() *client.Client { return w.rt.client }
+
+// Agents implements inside.Runtime.
+func (w within) Agents() []string {
+	w.rt.mu.Lock()
+	defer w.rt.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.rt.agents))
+}
+
+// Define implements inside.Runtime.
+func (w within) Define(name string, config, registry json.RawMessage) error {
+	if !planner.IsName(name) {
+		return fmt.Errorf("agent %s: its name is not 1 to 64 of A-Za-z0-9_-", name)
+	}
+	var of session.RunConfig
+	packed, err := codec.FromJSON(config)
+	if err == nil {
+		err = codec.Decode(packed, &of)
+	}
+	if err != nil {
+		return fmt.Errorf("agent %s: config: %w", name, err)
+	}
+	bare, err := json.Marshal(map[string]string{"provider": of.Provider, "model": of.Model})
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", name, err)
+	}
+	hash, err := client.DefinitionOf(config, registry)
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", name, err)
+	}
+	w.rt.mu.Lock()
+	defer w.rt.mu.Unlock()
+	if w.rt.agents[name] != nil {
+		return fmt.Errorf("agent %s: this runtime has an agent of that name", name)
+	}
+	w.rt.agents[name] = &Agent{rt: w.rt, name: name, config: config, bare: bare, tools: registry, hash: hash.String(), defined: map[string]bool{}}
+	return nil
+}
+
+func (w within) agent(name string) (*Agent, error) {
+	w.rt.mu.Lock()
+	defer w.rt.mu.Unlock()
+	if a := w.rt.agents[name]; a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("this runtime has no agent %s", name)
+}
+
+// Set implements inside.Runtime.
+func (w within) Set(ctx context.Context, agent, sid string) error {
+	a, err := w.agent(agent)
+	if err != nil {
+		return err
+	}
+	a.forget(sid) // another program may have changed it
+	return a.define(ctx, sid)
+}
+
+// Ask implements inside.Runtime.
+func (w within) Ask(ctx context.Context, agent, sid, text string, o client.RunOptions) (inside.Asked, error) {
+	s := &Session{rt: w.rt, id: sid}
+	if agent == "" {
+		seq, err := w.rt.client.Run(ctx, sid, text, o)
+		if err != nil {
+			return inside.Asked{}, err
+		}
+		run, err := s.run(ctx, seq)
+		return asked(run, seq, err)
+	}
+	var err error
+	if s.agent, err = w.agent(agent); err != nil {
+		return inside.Asked{}, err
+	}
+	o.Agent = s.agent.hash
+	return asked(s.ask(ctx, text, o))
+}
+
+func asked(r *Run, seq uint64, err error) (inside.Asked, error) {
+	if err != nil {
+		return inside.Asked{}, err
+	}
+	return inside.Asked{Seq: seq, Run: r.number, Began: r.began}, nil
+}
+
+// Before implements inside.Runtime.
+func (w within) Before(seq uint64) string { return position{seq: seq}.String() }
+
+// Place implements inside.Runtime.
+func (w within) Place(text string) (seq uint64, n int, ok bool) {
+	p, err := parsePosition(text)
+	return p.seq, p.n, err == nil && text != ""
+}

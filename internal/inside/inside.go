@@ -1,0 +1,43 @@
+// Package inside is how packages of this module reach what a refold.Runtime has inside.
+// Users can't import it, so the surface of package refold stays small.
+package inside
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/refold/refold/client"
+)
+
+// Runtime is a refold.Runtime from inside.
+type Runtime interface {
+	// Client returns the runtime's connection. The runtime closes it.
+	Client() *client.Client
+	// Agents returns the names of the agents, sorted.
+	Agents() []string
+	// Define adds an agent that other processes serve. config is as for
+	// client.Client.Configure and names a provider and a model, registry is as for
+	// SetRegistry.
+	Define(name string, config, registry json.RawMessage) error
+	// Set gives a session the definition of an agent. It returns when the session has
+	// taken it.
+	Set(ctx context.Context, agent, sid string) error
+	// Ask requests a run, as refold.Session.Ask does, with options that have no Agent. An
+	// empty agent leaves the session's definition as it is.
+	Ask(ctx context.Context, agent, sid, text string, o client.RunOptions) (Asked, error)
+	// Before returns the position before the first update of the event at seq.
+	Before(seq uint64) string
+	// Place returns what an update's position names: an event, and how many of its updates
+	// the reader has. ok is false if a text is none.
+	Place(position string) (seq uint64, n int, ok bool)
+}
+
+// Asked is a request that a session has taken.
+type Asked struct {
+	Seq   uint64 // of the request
+	Run   uint32
+	Began uint64 // sequence of the first event about the run
+}
+
+// Of returns a *refold.Runtime from inside. Package refold sets it.
+var Of func(runtime any) Runtime

@@ -1,0 +1,186 @@
+package web
+
+// What: openapi.json says what the table of routes and the types of bodies say.
+//
+// How: the document is made in memory and compared; with -rewrite it is written.
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/internal/wire"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write openapi.json")
+
+type object = map[string]any
+
+// TestDocumentIsCurrent: openapi.json is what the table and the types say.
+func TestDocumentIsCurrent(t *testing.T) {
+	t.Parallel()
+	doc, err := makeDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(doc); err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case bytes.Equal(b.Bytes(), document):
+	case *rewrite:
+		if err := os.WriteFile("openapi.json", b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Error("openapi.json is not what the table and the types say: run go generate ./web")
+	}
+}
+
+// makeDocument returns the OpenAPI document of the table of routes.
+func makeDocument() (object, error) {
+	names := []string{"Problem"}
+	for i := range routes {
+		for _, name := range []string{routes[i].in, routes[i].out, routes[i].created} {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	schemas, err := wire.Components("..", "web", names)
+	if err != nil {
+		return nil, err
+	}
+	var codes []string
+	about := "For programs. A code of HTTP or of this server:"
+	for _, typ := range []string{"web.Code", "actors/session.Rejection"} {
+		values, abouts, err := wire.Codes("..", typ)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range values {
+			about += fmt.Sprintf(" %s, %s;", v, abouts[i])
+		}
+		codes = append(codes, values...)
+		if typ == "web.Code" {
+			about = strings.TrimSuffix(about, ";") + ". Or why the session refused it:"
+		}
+	}
+	slices.Sort(codes)
+	schemas["Problem"].(object)["properties"].(object)["code"] = object{"type": "string", "enum": slices.Compact(codes), "description": strings.TrimSuffix(about, ";") + "."}
+	paths := object{}
+	for i := range routes {
+		rt := &routes[i]
+		if paths[rt.path] == nil {
+			paths[rt.path] = object{}
+		}
+		paths[rt.path].(object)[strings.ToLower(rt.method)] = operation(rt)
+	}
+	return object{
+		"openapi":  "3.1.0",
+		"info":     object{"title": "Refold", "version": "1", "description": "Durable sessions of agents: request runs, follow them, decide over calls. docs/http.md explains it."},
+		"servers":  []object{{"url": "./"}},
+		"paths":    paths,
+		"security": []object{{"bearer": []string{}}},
+		"components": object{
+			"schemas":         schemas,
+			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer"}},
+			"responses":       object{"Problem": object{"description": "Why it was refused, and what to do.", "content": object{"application/problem+json": object{"schema": ref("Problem")}}}},
+		},
+	}, nil
+}
+
+func ref(name string) object { return object{"$ref": "#/components/schemas/" + name} }
+
+var inPath = regexp.MustCompile(`\{(\w+)\}`)
+
+// pathParameters are the schemas of the names in paths.
+var pathParameters = map[string]parameter{
+	"sid":  {"sid", "The session's id, as the client has it: without its token's scope.", object{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}},
+	"run":  {"run", "The run's number in the session.", count},
+	"call": {"call", "The call's name, such as r1t2c0.", text},
+}
+
+// operation returns a route as the document has it.
+func operation(rt *route) object {
+	summary, _, _ := strings.Cut(rt.doc, ". ")
+	op := object{"operationId": rt.name, "summary": strings.TrimSuffix(summary, "."), "description": rt.doc}
+	if rt.right != "" {
+		op["description"] = rt.doc + " Needs the right `" + string(rt.right) + "`."
+	}
+	if rt.open != never {
+		op["security"] = []object{}
+	}
+	var parameters []object
+	for _, found := range inPath.FindAllStringSubmatch(rt.path, -1) {
+		p := pathParameters[found[1]]
+		parameters = append(parameters, object{"name": p.name, "in": "path", "required": true, "description": p.doc, "schema": p.schema})
+	}
+	for _, p := range rt.query {
+		parameters = append(parameters, object{"name": p.name, "in": "query", "description": p.doc, "schema": p.schema})
+	}
+	header := func(name, doc string, schema object) {
+		parameters = append(parameters, object{"name": name, "in": "header", "description": doc, "schema": schema})
+	}
+	if rt.keyed {
+		header("Idempotency-Key", "The same key with the same body takes effect once, at any server.", object{"type": "string", "minLength": 1, "maxLength": keyBytesMax})
+	}
+	if rt.created != "" {
+		header("Prefer", "`wait=60`: wait so many seconds for the run's end.", object{"type": "string"})
+	}
+	if rt.stream {
+		header("Last-Event-ID", "The position of the last update that the client has.", object{"type": "string"})
+	}
+	if parameters != nil {
+		op["parameters"] = parameters
+	}
+	content := object{}
+	for _, kind := range rt.takes {
+		content[kind] = object{"schema": object{"type": "string", "format": "binary"}}
+	}
+	if rt.in != "" {
+		content["application/json"] = object{"schema": ref(rt.in)}
+	}
+	if len(content) > 0 {
+		op["requestBody"] = object{"required": rt.in != "Reason", "content": content}
+	}
+	op["responses"] = responses(rt)
+	return op
+}
+
+func responses(rt *route) object {
+	success := object{"description": "It is done."}
+	content := object{}
+	for _, kind := range rt.gives {
+		content[kind] = object{"schema": object{"type": "string"}}
+	}
+	switch {
+	case rt.stream:
+		success["description"] = "Server-sent events. The data of each is JSON of this schema."
+		content["text/event-stream"] = object{"schema": ref(rt.out)}
+	case rt.out != "":
+		content["application/json"] = object{"schema": ref(rt.out)}
+	}
+	if len(content) > 0 {
+		success["content"] = content
+	}
+	all := object{strconv.Itoa(max(rt.status, 200)): success, "default": object{"$ref": "#/components/responses/Problem"}}
+	if rt.created != "" {
+		all["202"] = object{"description": "The session has taken it; it goes on.", "content": object{"application/json": object{"schema": ref(rt.created)}}}
+	}
+	if rt.stream {
+		all["204"] = object{"description": "The run ended before this position: there is nothing more."}
+	}
+	return all
+}

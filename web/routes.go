@@ -1,0 +1,219 @@
+package web
+
+import (
+	"net/http"
+	"time"
+)
+
+// route is an operation: a row of the table from which /openapi.json is written. Types
+// are those of the bodies, as Go names them; empty: none.
+type route struct {
+	method, path string
+	name         string // of the operation, for generated clients
+	right        Right
+	doc          string // the first sentence is its summary
+	in, out      string // JSON
+	status       int    // of a success; 0: 200
+	created      string // type of a second success, 202, whose body it is
+	query        []parameter
+	keyed        bool     // it takes Idempotency-Key
+	stream       bool     // it is no operation with an end: text/event-stream
+	takes        []string // media types of a body that is not JSON
+	gives        []string // media types of an answer that is not JSON
+	open         openness
+	do           func(*call) (any, error)
+}
+
+// openness says when an operation needs no token.
+type openness int
+
+const (
+	never    openness = iota
+	withAuth          // if the server has tokens at all
+	always
+)
+
+// parameter is one of a query.
+type parameter struct {
+	name, doc string
+	schema    map[string]any
+}
+
+// bytes returns the limit of the body.
+func (rt *route) bytes(l *Limits) int64 {
+	if len(rt.takes) > 0 {
+		return l.FileBytes
+	}
+	return l.BodyBytes
+}
+
+// waits returns how long the client asks the operation to wait for an end.
+func (rt *route) waits(c *call) time.Duration {
+	if rt.created == "" {
+		return 0
+	}
+	return c.wait()
+}
+
+// routes is the table of all operations.
+var routes []route
+
+func init() { // the operations refer to the table themselves
+	routes = append(routes, runRoutes...)
+	routes = append(routes, readRoutes...)
+	routes = append(routes, controlRoutes...)
+	routes = append(routes, peopleRoutes...)
+	routes = append(routes, serverRoutes...)
+}
+
+var (
+	text  = map[string]any{"type": "string"}
+	count = map[string]any{"type": "integer", "minimum": 1}
+)
+
+var runRoutes = []route{
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/runs", name: "startRun", right: RightAsk, in: "RunRequest", out: "RunState", created: "RunAccepted", keyed: true,
+		doc: "Requests a run. The session begins with its first run. With the header `Prefer: wait=60` the answer is the run's end, if it comes within so many seconds; else 202 tells where to follow it.",
+		do:  (*call).startRun,
+	},
+	{
+		method: http.MethodGet, path: "/v1/sessions/{sid}/runs/{run}", name: "getRun", right: RightRead, out: "RunState",
+		doc: "Returns a run as it is now, and its answer if it has ended.",
+		do:  (*call).getRun,
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/runs/{run}/cancel", name: "cancelRun", right: RightAsk, in: "Reason", out: "Taken", keyed: true,
+		doc: "Ends a run at once, the active one or a queued one. A call that has begun may still take effect.",
+		do:  func(c *call) (any, error) { return c.control(cancel) },
+	},
+}
+
+var readRoutes = []route{
+	{
+		method: http.MethodGet, path: "/v1/sessions", name: "listSessions", right: RightRead, out: "SessionList",
+		doc: "Lists sessions, the one with the latest activity first.",
+		query: []parameter{
+			{"name", "The beginning of the sessions' ids.", text},
+			{"state", "One of these states, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open, closed, quarantined, unknown, silent.", text},
+			{"waits_for", "What the session waits for: approval, input, model, …", text},
+			{"model", "The model of the latest run, or provider/model.", text},
+			{"since", "A time: sessions that did something since then.", map[string]any{"type": "string", "format": "date-time"}},
+			{"all", "Also the sessions that did nothing for a week, last.", map[string]any{"type": "boolean"}},
+			{"after", "The cursor of an earlier answer.", text},
+			{"limit", "The most sessions of an answer; 50 if absent.", map[string]any{"type": "integer", "minimum": 1, "maximum": listMax}},
+		},
+		do: (*call).listSessions,
+	},
+	{
+		method: http.MethodGet, path: "/v1/sessions/{sid}", name: "getSession", right: RightRead, out: "View",
+		doc: "Returns the view of a session: its runs, calls, tools and latest messages as they are now.",
+		do:  (*call).getSession,
+	},
+	{
+		method: http.MethodGet, path: "/v1/sessions/{sid}/transcript", name: "getTranscript", right: RightRead, gives: []string{"application/json", "text/markdown"},
+		doc:   "Returns the whole conversation: entries as `refold transcript --format json` prints them, in a list; Markdown; or a messages array of OpenAI's or Anthropic's API.",
+		query: []parameter{{"format", "The form; json if absent.", map[string]any{"type": "string", "enum": []string{"json", "md", "openai", "anthropic"}}}},
+		do:    (*call).transcript,
+	},
+	{
+		method: http.MethodGet, path: "/v1/sessions/{sid}/updates", name: "followSession", right: RightRead, stream: true, out: "Update",
+		doc: "Streams what happens in a session, as server-sent events: the data is an Update as JSON, the id is its position. A stream goes on after a position, each update once. Without one it begins now. A comment comes each 15 seconds. The event `problem` ends a stream.",
+		query: []parameter{
+			{"after", "A position: the stream goes on after it. The header Last-Event-ID wins. `start` is the session's beginning.", text},
+			{"run", "A run: only its updates, from its beginning if `after` is absent. The stream ends with the run; a client that asks again then gets 204.", count},
+		},
+		do: (*call).followSession,
+	},
+}
+
+var controlRoutes = []route{
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/steer", name: "steer", right: RightAsk, in: "SteerRequest", out: "RunAccepted", keyed: true,
+		doc: "Gives the active run more input before its next turn. Without one it starts a run.",
+		do:  (*call).steer,
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/pause", name: "pause", right: RightAsk, in: "Reason", out: "Taken", keyed: true,
+		doc: "Keeps the active run from beginning turns and calls, until it is resumed.",
+		do:  func(c *call) (any, error) { return c.control(pause) },
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/resume", name: "resume", right: RightAsk, in: "Reason", out: "Taken", keyed: true,
+		doc: "Lets the paused run go on.",
+		do:  func(c *call) (any, error) { return c.control(resume) },
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/interrupt", name: "interrupt", right: RightAsk, in: "Reason", out: "Taken", keyed: true,
+		doc: "Ends the active run when its open work is settled.",
+		do:  func(c *call) (any, error) { return c.control(interrupt) },
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/cancel", name: "cancel", right: RightAsk, in: "Reason", out: "Taken", keyed: true,
+		doc: "Ends the active run at once.",
+		do:  func(c *call) (any, error) { return c.control(cancel) },
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/end", name: "endSession", right: RightOperate, out: "Taken", keyed: true,
+		doc: "Ends the session for good: its runs are cancelled, and it takes no more requests.",
+		do:  func(c *call) (any, error) { return c.control(end) },
+	},
+	{
+		method: http.MethodPut, path: "/v1/sessions/{sid}/facts", name: "setFacts", right: RightOperate, in: "FactsRequest", out: "Taken",
+		doc: "Sets facts of the session, and removes those that are null, from its next turn on: all of them or none.",
+		do:  (*call).setFacts,
+	},
+	{
+		method: http.MethodPut, path: "/v1/sessions/{sid}/agent", name: "setAgent", right: RightOperate, in: "AgentRequest", out: "Taken",
+		doc: "Gives the session the definition of an agent of this server, for its next request.",
+		do:  (*call).setAgent,
+	},
+	{
+		method: http.MethodPut, path: "/v1/sessions/{sid}/overrides", name: "setOverrides", right: RightOperate, in: "OverridesRequest", out: "Taken",
+		doc: "Changes the tools that the session, or its active run, adds or leaves out.",
+		do:  (*call).setOverrides,
+	},
+}
+
+var peopleRoutes = []route{
+	{
+		method: http.MethodGet, path: "/v1/approvals", name: "listApprovals", right: RightRead, out: "ApprovalList",
+		doc:   "Lists the calls that wait for a person, with their arguments in full.",
+		query: []parameter{{"session", "A session; all of them if absent.", text}},
+		do:    (*call).listApprovals,
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/approvals/{call}", name: "decide", right: RightApprove, in: "Decision", out: "Taken", keyed: true,
+		doc: "Decides over a call that waits. The decision counts for the arguments with args_hash: if the call has others by now, or does not wait any more, it is 409 `approval_stale`.",
+		do:  (*call).decide,
+	},
+	{
+		method: http.MethodPut, path: "/v1/sessions/{sid}/blobs", name: "storeFile", right: RightAsk, out: "Blob", takes: []string{"*/*"},
+		doc:   "Stores a file for the parts of this session's requests: an image, a PDF or text, by its content. Returns a handle, which is good for this session alone, for a day.",
+		query: []parameter{{"name", "The file's name, which a model is shown.", text}},
+		do:    (*call).storeFile,
+	},
+}
+
+var serverRoutes = []route{
+	{
+		method: http.MethodGet, path: "/healthz", name: "health", open: always, out: "Health",
+		doc: "Answers if the server lives.",
+		do:  func(*call) (any, error) { return Health{Status: "ok"}, nil },
+	},
+	{
+		method: http.MethodGet, path: "/readyz", name: "ready", open: withAuth, out: "Health",
+		doc: "Answers if the server reaches the log.",
+		do:  (*call).ready,
+	},
+	{
+		method: http.MethodGet, path: "/openapi.json", name: "document", open: withAuth, gives: []string{"application/json"},
+		doc: "Returns this document.",
+		do:  (*call).openAPI,
+	},
+	{
+		method: http.MethodGet, path: "/docs", name: "docs", open: withAuth, gives: []string{"text/html"},
+		doc: "Returns a page that shows this document to people.",
+		do:  (*call).docs,
+	},
+}

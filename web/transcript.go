@@ -1,17 +1,21 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 )
+
+// transcriptForms are the forms of a transcript; the first is the default.
+var transcriptForms = []string{"json", "md", "openai", "anthropic"}
 
 // transcript returns the conversation of the session in one of its forms.
 func (c *call) transcript() (any, error) {
-	format := c.r.URL.Query().Get("format")
-	switch format {
-	case "", "json", "md", "openai", "anthropic":
-	default:
-		return nil, problem(http.StatusBadRequest, CodeBadRequest, "format: it is json, md, openai or anthropic")
+	format := cmp.Or(c.r.URL.Query().Get("format"), transcriptForms[0])
+	if !slices.Contains(transcriptForms, format) {
+		return nil, problem(http.StatusBadRequest, CodeBadRequest, "format: it is one of "+strings.Join(transcriptForms, ", "))
 	}
 	t, err := c.session().Transcript(c.ctx())
 	if err != nil {

@@ -250,6 +250,7 @@ var repository = laws{
 		{"internal/llm/provider", "the rows"},
 		{"internal/llm/schema", "dialects are named after providers"},
 		{"provider", "each package below it is a provider's"},
+		{"web/transcript.go", "the names of forms"},
 		{"internal/roles/file.go", "the target of the roles that a command line without a file writes; it is below package provider"},
 	},
 }

@@ -7,6 +7,7 @@ package clients_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,32 +16,31 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write testdata/scenarios.golden as the Python client prints it; then read the diff")
+var rewrite = flag.Bool("rewrite", false, "write testdata/scenarios.golden; then read the diff")
 
 const golden = "testdata/scenarios.golden"
 
-// language is a language that has a client.
-type language struct {
+// client is a client, as one of its programs uses it.
+type client struct {
 	name      string
 	folder    string
-	program   []string // runs a file
+	program   string // runs a file
 	scenarios string
-	fence     string // of its code in Markdown
-	script    string // a name for the code of README.md
 }
 
-var languages = []language{
-	{"Python", "python", []string{"python3"}, "scenarios.py", "python", "readme.py"},
-	{"TypeScript", "typescript", []string{"node"}, "scenarios.js", "ts", "readme.mjs"},
+var clients = []client{
+	{"Python", "python", "python3", "scenarios.py"},
+	{"Python with asyncio", "python", "python3", "ascenarios.py"},
+	{"TypeScript", "typescript", "node", "scenarios.js"},
 }
 
-// run runs a program in the language's folder until it ends, and returns what it printed.
-func (l language) run(t *testing.T, w *world, args ...string) string {
+// run runs a program in the client's folder until it ends, and returns what it printed.
+func (c client) run(t *testing.T, w *world, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	program := exec.CommandContext(ctx, args[0], args[1:]...)
-	program.Dir = l.folder
+	program.Dir = c.folder
 	program.Env = append(os.Environ(), "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1")
 	if w != nil {
 		program.Env = append(program.Env, "REFOLD_URL="+w.url, "REFOLD_TOKEN=acme-token", "REFOLD_CUT_URL="+w.cut, "REFOLD_OTHER_TOKEN=other-token")
@@ -56,11 +56,11 @@ func (l language) run(t *testing.T, w *world, args ...string) string {
 // FD-11: the clients print the same of the same scenarios.
 func TestPeersClientsPlayTheSameScenarios(t *testing.T) {
 	t.Parallel()
-	for _, l := range languages {
-		t.Run(l.name, func(t *testing.T) {
+	for _, c := range clients {
+		t.Run(c.name, func(t *testing.T) {
 			w := serve(t)
-			got := l.run(t, w, append(l.program, l.scenarios)...)
-			if *rewrite && l.name == "Python" {
+			got := c.run(t, w, c.program, c.scenarios)
+			if *rewrite {
 				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -79,37 +79,49 @@ func TestPeersClientsPlayTheSameScenarios(t *testing.T) {
 	}
 }
 
-// The example of each README runs, and prints what the README says.
-func TestPeersReadmes(t *testing.T) {
+// The examples of each README run, and print what it says.
+func TestPeersExamples(t *testing.T) {
 	t.Parallel()
-	for _, l := range languages {
-		t.Run(l.name, func(t *testing.T) {
+	for _, of := range []struct {
+		client  client
+		fence   string // of the code
+		example string // a name for it, in the folder: it imports the package by its name
+		count   int
+	}{
+		{clients[0], "python", "example%d.py", 2},
+		{clients[2], "js", "example%d.mjs", 1},
+	} {
+		t.Run(of.client.name, func(t *testing.T) {
 			t.Parallel()
-			page, err := os.ReadFile(filepath.Join(l.folder, "README.md"))
+			page, err := os.ReadFile(filepath.Join(of.client.folder, "README.md"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			code, want := fenced(t, string(page), l.fence), fenced(t, string(page), "text")
-			script := filepath.Join(l.folder, l.script)
-			if err := os.WriteFile(script, []byte(code), 0o600); err != nil { // in the folder: it imports the package by its name
-				t.Fatal(err)
+			codes, wants := fenced(string(page), of.fence), fenced(string(page), "text")
+			if len(codes) != of.count || len(wants) != of.count {
+				t.Fatalf("got %d examples and %d outputs, want %d", len(codes), len(wants), of.count)
 			}
-			t.Cleanup(func() { _ = os.Remove(script) })
-			if got := l.run(t, serve(t), append(l.program, l.script)...); got != want {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
+			for i := range codes {
+				name := fmt.Sprintf(of.example, i+1)
+				script := filepath.Join(of.client.folder, name)
+				if err := os.WriteFile(script, []byte(codes[i]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = os.Remove(script) })
+				if got := of.client.run(t, serve(t), of.client.program, name); got != wants[i] {
+					t.Errorf("%s: got\n%s\nwant\n%s", name, got, wants[i])
+				}
 			}
 		})
 	}
 }
 
-// fenced returns the first code of a page with a language.
-func fenced(t *testing.T, page, language string) string {
-	t.Helper()
-	found := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(page)
-	if found == nil {
-		t.Fatalf("the page has no code in %s", language)
+// fenced returns the codes of a page in a language.
+func fenced(page, language string) (codes []string) {
+	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page, -1) {
+		codes = append(codes, found[1])
 	}
-	return found[1]
+	return codes
 }
 
 // The clients' own tests, which need no server: among them that the generated types are
@@ -118,10 +130,10 @@ func TestPeersClientsOwnTests(t *testing.T) {
 	t.Parallel()
 	t.Run("Python", func(t *testing.T) {
 		t.Parallel()
-		languages[0].run(t, nil, "python3", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
+		clients[0].run(t, nil, "python3", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
 	})
 	t.Run("TypeScript", func(t *testing.T) {
 		t.Parallel()
-		languages[1].run(t, nil, "node", "--test", "test/")
+		clients[2].run(t, nil, "npm", "test")
 	})
 }

@@ -7,6 +7,7 @@ package clients_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,8 @@ func (obedient) Generate(_ context.Context, r executor.Request, delta func(strin
 	if last.Role == "tool" {
 		return say("The tool: "+last.Text, delta), nil
 	}
-	do, rest, _ := strings.Cut(last.Text, " ")
+	text := cmp.Or(meanings[last.Text], last.Text)
+	do, rest, _ := strings.Cut(text, " ")
 	first, second, _ := strings.Cut(rest, " ")
 	switch do {
 	case "say":
@@ -142,7 +144,13 @@ func (obedient) Generate(_ context.Context, r executor.Request, delta func(strin
 	case "fail":
 		return executor.Answer{}, &executor.Error{Code: first, Detail: second}
 	}
-	return say("It rains.", delta), nil
+	return executor.Answer{}, fmt.Errorf("the model does not understand %q", last.Text)
+}
+
+// meanings are what the READMEs ask.
+var meanings = map[string]string{
+	"Weather in Bergen?":  `call weather_get {"city":"Bergen"}`,
+	"Please sign form A.": `call form_sign {"text":"A"}`,
 }
 
 func say(text string, delta func(string)) executor.Answer {

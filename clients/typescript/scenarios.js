@@ -108,9 +108,9 @@ async function show(updates) {
     if (u.type === 'text') text += u.delta;
     if (u.type === 'text_restarted') text = '';
     if (['text', 'text_restarted', 'waiting'].includes(u.type)) continue;
-    if (text !== '') console.log(' text', text.trim());
+    if (text !== '') console.log('  text', text.trim());
     text = '';
-    console.log(` ${[u.type, u.run, u.call?.tool, u.call?.status, u.call?.code, u.decision, u.reason, u.lifecycle, u.code].filter((x) => x !== undefined).join(' ')}`);
+    console.log(`  ${[u.type, u.run, u.call?.tool, u.call?.status, u.call?.code, u.decision, u.reason, u.lifecycle, u.code].filter(Boolean).join(' ')}`);
   }
 }
 

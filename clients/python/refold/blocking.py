@@ -1,0 +1,184 @@
+"""The client for programs without asyncio.
+
+Written by generate.py from aio.py. Do not edit it.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from . import requests
+from .api import Approval, Blob, RunAccepted, RunState, SessionRow, Taken, Update
+from .connections import Connections, Token
+from .errors import RunError
+from .requests import Input, Request, TranscriptFormat, WhenBusy
+
+
+class Refold:
+    """A server. Threads may share it: each request has its own connection.
+
+    url: such as https://example.com, with the path under which the server is mounted.
+    token: or a function that returns one; it is called before each request.
+    timeout: of a request, in seconds. Streams have their own.
+    """
+
+    def __init__(self, url: str, token: Token = None, *, timeout: float = 60.0, tls: ssl.SSLContext | None = None) -> None:
+        self._http = Connections(url, token, timeout, tls)
+
+    def agent(self, name: str) -> Agent:
+        """An agent of the server."""
+        return Agent(self._http, name)
+
+    def session(self, id: str) -> Session:
+        """A session of any agent: its requests are for the agent that it has."""
+        return Session(self._http, id, None)
+
+    def sessions(self, *, name: str | None = None, state: Sequence[str] = (), waits_for: str | None = None, model: str | None = None, since: datetime | None = None, all: bool = False) -> Iterator[SessionRow]:
+        """Lists sessions, the one with the latest activity first; all: also those that did nothing for a week."""
+        after = None
+        while True:
+            page = self._http.send(requests.sessions(name, state, waits_for, model, since, all, after))
+            for row in page.sessions:
+                yield row
+            if (after := page.next) is None:
+                return
+
+    def approvals(self) -> list[Approval]:
+        """The calls of all sessions that wait for a person."""
+        return self._http.send(requests.approvals(None))
+
+
+class Agent:
+    """An agent has a model, a system text and tools."""
+
+    def __init__(self, http: Connections, name: str) -> None:
+        self.name = name
+        self._http = http
+
+    def session(self, id: str) -> Session:
+        """A session with the agent. It begins with its first run."""
+        return Session(self._http, id, self.name)
+
+
+class Session:
+    """A conversation with an agent."""
+
+    def __init__(self, http: Connections, id: str, agent: str | None) -> None:
+        self.id = id
+        self._http, self._agent = http, agent
+
+    def ask(self, input: Input, *, submission: str | None = None, when_busy: WhenBusy | None = None, config: Mapping[str, Any] | None = None) -> Run:
+        """Requests a run. When it returns, nothing can lose the request.
+
+        submission: the same one with the same input is one run, however often it is sent.
+        when_busy: what to do while another run is active; queue if absent.
+        config: the run's own in place of the agent's; needs the right operate.
+        """
+        return self._run(requests.ask(self.id, self._agent, input, submission, when_busy, config))
+
+    def steer(self, input: Input, *, submission: str | None = None) -> Run:
+        """Gives the active run more input before its next turn. Without one it starts a run."""
+        return self._run(requests.steer(self.id, input, submission))
+
+    def run(self, number: int) -> Run:
+        """A handle on an earlier run. It sends nothing."""
+        return Run(self, number)
+
+    def pause(self, reason: str = "") -> Taken:
+        """Keeps the active run from beginning turns and calls."""
+        return self._http.send(requests.control(self.id, "pause", reason))
+
+    def resume(self, reason: str = "") -> Taken:
+        """Lets the paused run go on."""
+        return self._http.send(requests.control(self.id, "resume", reason))
+
+    def interrupt(self, reason: str = "") -> Taken:
+        """Ends the active run when its open work is settled."""
+        return self._http.send(requests.control(self.id, "interrupt", reason))
+
+    def cancel(self, reason: str = "") -> Taken:
+        """Ends the active run at once."""
+        return self._http.send(requests.control(self.id, "cancel", reason))
+
+    def end(self) -> Taken:
+        """Ends the session for good. Needs the right operate."""
+        return self._http.send(requests.control(self.id, "end"))
+
+    def updates(self, *, after: str | None = None, timeout: float | None = None) -> Iterator[Update]:
+        """What happens in the session from now on, or after a position; start is its beginning.
+
+        It goes on after a lost connection, each update once. TimeoutError after timeout seconds.
+        """
+        return self._http.follow(self.id, None, after, timeout)
+
+    def view(self) -> dict[str, Any]:
+        """What the session looks like now: the schema View of /openapi.json."""
+        return self._http.send(requests.view(self.id))
+
+    def transcript(self, format: TranscriptFormat = "json") -> Any:
+        """The conversation: md as a text, all others as JSON."""
+        return self._http.send(requests.transcript(self.id, format))
+
+    def approvals(self) -> list[Approval]:
+        """The calls that wait for a person."""
+        return self._http.send(requests.approvals(self.id))
+
+    def approve(self, approval: Approval, *, arguments: str = "", reason: str = "") -> Taken:
+        """Approves a call with the arguments that the approval has, or with others (JSON)."""
+        return self._http.send(requests.decide(self.id, approval, "approve", arguments, reason))
+
+    def deny(self, approval: Approval, *, reason: str = "") -> Taken:
+        """Denies a call. The model is shown the reason."""
+        return self._http.send(requests.decide(self.id, approval, "deny", "", reason))
+
+    def set_facts(self, facts: Mapping[str, str | None]) -> Taken:
+        """Sets facts, and removes those that are None. Needs the right operate."""
+        return self._http.send(requests.put(self.id, "facts", {"facts": dict(facts)}))
+
+    def set_agent(self, agent: str) -> Taken:
+        """Gives the session another agent. Needs the right operate."""
+        return self._http.send(requests.put(self.id, "agent", {"agent": agent}))
+
+    def set_overrides(self, scope: str, **lists: Sequence[str]) -> Taken:
+        """Changes the lists disable, enable and force of tools, of the session or the run. Needs the right operate."""
+        return self._http.send(requests.put(self.id, "overrides", {"scope": scope} | lists))
+
+    def upload(self, data: bytes, *, name: str | None = None) -> Blob:
+        """Stores a file for the parts of this session's requests: {"blob": file.blob}."""
+        return self._http.send(requests.upload(self.id, data, name))
+
+    def _run(self, request: Request[RunAccepted]) -> Run:
+        return Run(self, (self._http.send(request)).run)
+
+
+class Run:
+    """One request in a session. number counts from 1."""
+
+    def __init__(self, session: Session, number: int) -> None:
+        self.session, self.number = session, number
+
+    def updates(self, *, after: str | None = None, timeout: float | None = None) -> Iterator[Update]:
+        """What happens in the run, from its beginning to its end. Leaving the loop stops nothing."""
+        return self.session._http.follow(self.session.id, self.number, after, timeout)
+
+    def state(self) -> RunState:
+        """The run as it is now, and its answer if it has ended."""
+        return self.session._http.send(requests.run_state(self.session.id, self.number))
+
+    def wait(self, *, timeout: float | None = None) -> RunState:
+        """Waits for the end of the run. Raises RunError at any other end than completed."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not (state := self.state()).ended:
+            for _ in self.updates(timeout=None if until is None else until - time.monotonic()):
+                pass
+        if state.lifecycle != "completed":
+            raise RunError(state)
+        return state
+
+    def cancel(self, reason: str = "") -> Taken:
+        """Ends the run at once, the active one or a queued one."""
+        return self.session._http.send(requests.control(self.session.id, f"runs/{self.number}/cancel", reason))

@@ -36,16 +36,26 @@ check-full: race outside shared ## run the other checks: all other packages unde
 # Folders with npm dependencies, pinned by their lock files.
 NPM_FOLDERS := examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
 
+define npm-failed
+echo "make $@: npm could not install what $$folder/package-lock.json names. If its registry ($$(npm config get registry)) can't be" >&2; \
+echo "reached, try again later, or name one that can: npm_config_registry=https://HOST/ make $@" >&2; exit 1;
+endef
+
 .PHONY: check-peers
 check-peers: peers-node promql licences ## run the checks that need registries: Refold with servers not written in Go, and recordings of real providers
 	@for folder in $(NPM_FOLDERS); do \
 		echo "npm ci --prefix $$folder"; \
-		npm ci --prefix $$folder --no-audit --no-fund || { \
-			echo "make check-peers: npm could not install what $$folder/package-lock.json names. If its registry ($$(npm config get registry)) can't be" >&2; \
-			echo "reached, try again later, or name one that can: npm_config_registry=https://HOST/ make check-peers" >&2; exit 1; }; \
+		npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }; \
 	done
 	go test -tags peers -count=1 -timeout 15m -run '^TestPeers' ./e2e/... ./internal/llm/conformance
 	go test -tags peers -count=1 -timeout 5m -v -run '^TestRecordings' ./internal/llm/conformance | grep -vE '^ *=== '
+
+.PHONY: check-web
+check-web: peers-node ## run the checks of the HTTP clients: their own tests, and the scenarios that all of them play on a server; needs Python 3.11, and npm and its registry
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make check-web: needs Python 3.11 or later as python3: install it" >&2; exit 1; }
+	@folder=clients/typescript; echo "npm ci --prefix $$folder"; npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }
+	npm run --prefix clients/typescript build
+	go test -tags peers -count=1 -timeout 10m ./clients
 
 .PHONY: promql
 promql: promtool ## parse the queries of dashboards and alerts with Prometheus's own parser (a separate Go module), and check the rules with promtool
@@ -67,7 +77,7 @@ peers-node:
 	@new='process.exit(process.versions.node.split(".").map(Number).reduce((v, n) => v * 1000 + n, 0) >= 20015000 ? 0 : 1)'; \
 	has() { command -v npm >/dev/null && command -v node >/dev/null && node -e "$$new"; }; \
 	if ! has && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update && apt-get install -y --no-install-recommends nodejs npm; fi; \
-	has || { echo "make check-peers: needs Node.js 20.15 or later, and npm: install them (https://nodejs.org)" >&2; exit 1; }
+	has || { echo "make $(or $(filter check-web,$(MAKECMDGOALS)),check-peers): needs Node.js 20.15 or later, and npm: install them (https://nodejs.org)" >&2; exit 1; }
 
 .PHONY: test
 test: ## run the tests, without the race detector

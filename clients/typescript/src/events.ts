@@ -18,7 +18,7 @@ interface Event {
 /**
  * A stream that says nothing for so long is lost: servers send a comment every 15 seconds.
  */
-const SILENCE_MS = 45_000;
+const SILENCE_MS = 30_000;
 
 /** How often a server is asked for a stream that it has never sent. */
 const TRIES = 5;

@@ -32,11 +32,11 @@ class AsyncConnections:
         while True:
             try:
                 async with asyncio.timeout(self._timeout), self._open(request) as response:
-                    return request.answer(response.status, response.reason, response.media_type, await response.read())
+                    return request.answer(response.status, response.reason, response.headers, await response.read())
             except Exception as error:
                 if not request.repeatable or tried == requests.TRIES or not requests.is_transient(error):
                     raise requests.failed(error)
-            await asyncio.sleep(requests.pause(tried))
+                await asyncio.sleep(requests.pause(tried, error))
             tried += 1
 
     @asynccontextmanager
@@ -69,7 +69,7 @@ class AsyncConnections:
                     async with asyncio.timeout(left(until)):
                         response = await stack.enter_async_context(self._open(following.request()))
                         if response.status >= 300:
-                            following.request().answer(response.status, response.reason, response.media_type, await response.read())
+                            following.request().answer(response.status, response.reason, response.headers, await response.read())
                     following.connected()
                     chunks = response.data()
                     while data := await _within(left(until), anext(chunks, b"")):
@@ -95,8 +95,8 @@ class _Response:
 
     def __init__(self, reader: asyncio.StreamReader, status: int, reason: str, headers: HTTPMessage) -> None:
         self.status, self.reason = status, reason
-        self.media_type = headers.get("Content-Type", "")
-        self._reader, self._headers = reader, headers
+        self.headers = headers
+        self._reader = reader
 
     @classmethod
     async def begin(cls, reader: asyncio.StreamReader) -> _Response:
@@ -114,11 +114,11 @@ class _Response:
         """Yields the body as it comes. Raises IncompleteReadError if it is cut off."""
         if self.status == 204:
             return
-        if self._headers.get("Transfer-Encoding", "").lower() == "chunked":
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
             while size := int((await self._reader.readuntil(b"\r\n")).partition(b";")[0], 16):
                 yield await self._reader.readexactly(size)
                 await self._reader.readexactly(2)
-        elif (length := self._headers.get("Content-Length")) is not None:
+        elif (length := self.headers.get("Content-Length")) is not None:
             yield await self._reader.readexactly(int(length))
         else:
             while data := await self._reader.read(1 << 16):

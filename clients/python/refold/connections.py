@@ -32,11 +32,11 @@ class Connections:
         while True:
             try:
                 with self._open(request, self._timeout) as (_, response):
-                    return request.answer(response.status, response.reason, response.headers.get("Content-Type", ""), response.read())
+                    return request.answer(response.status, response.reason, response.headers, response.read())
             except Exception as error:
                 if not request.repeatable or tried == requests.TRIES or not requests.is_transient(error):
                     raise requests.failed(error)
-            time.sleep(requests.pause(tried))
+                time.sleep(requests.pause(tried, error))
             tried += 1
 
     @contextmanager
@@ -65,7 +65,7 @@ class Connections:
             try:
                 with self._open(following.request(), left(until)) as (sock, response):
                     if response.status >= 300:
-                        following.request().answer(response.status, response.reason, response.headers.get("Content-Type", ""), response.read())
+                        following.request().answer(response.status, response.reason, response.headers, response.read())
                     following.connected()
                     if response.status == 204:
                         return

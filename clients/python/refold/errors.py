@@ -13,14 +13,16 @@ class ProblemError(RefoldError):
     """The server refused a request.
 
     code tells programs why; it is http_502, say, if what answered was no server of Refold.
-    detail tells people what to do.
+    detail tells people what to do. retry_after is after how many seconds the same request may
+    succeed, if the server knows.
     """
 
-    def __init__(self, status: int, code: str, detail: str) -> None:
+    def __init__(self, status: int, code: str, detail: str, retry_after: int | None = None) -> None:
         super().__init__(f"{code}: {detail}")
         self.status = status
         self.code = code
         self.detail = detail
+        self.retry_after = retry_after
 
 
 class ConnectionFailed(RefoldError, ConnectionError):

@@ -43,7 +43,7 @@ class Following:
         self._failures += 1
         if not is_transient(error) or not self._reached and self._failures >= TRIES:
             raise failed(error)
-        return pause(self._failures - 1)
+        return pause(self._failures - 1, error)
 
     def feed(self, data: bytes) -> Iterator[Update]:
         """Yields the updates that are complete; over is set at the end of the run."""

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timezone
+from email.message import Message
 from functools import cache
 from http.client import HTTPException
 from types import NoneType, UnionType
@@ -62,21 +63,23 @@ class Request(Generic[T]):
             headers["Content-Type"] = "application/octet-stream"
         return headers
 
-    def answer(self, status: int, reason: str, media_type: str, content: bytes) -> T:
+    def answer(self, status: int, reason: str, headers: Message, content: bytes) -> T:
         """Returns what the answer says, or raises its problem."""
+        media_type = headers.get("Content-Type", "")
         if status >= 300:
-            raise problem_of(status, reason, media_type, content)
+            after = headers.get("Retry-After", "")
+            raise problem_of(status, reason, media_type, content, int(after) if after.isdecimal() else None)
         return self.decode(json.loads(content) if media_type.startswith("application/json") else content.decode())
 
 
-def problem_of(status: int, reason: str, media_type: str, content: bytes) -> ProblemError:
+def problem_of(status: int, reason: str, media_type: str, content: bytes, retry_after: int | None) -> ProblemError:
     if media_type.startswith("application/problem+json"):
-        return problem(json.loads(content))
-    return ProblemError(status, f"http_{status}", f"{reason}: {content[:200].decode(errors='replace')}")
+        return problem(json.loads(content), retry_after)
+    return ProblemError(status, f"http_{status}", f"{reason}: {content[:200].decode(errors='replace')}", retry_after)
 
 
-def problem(body: Mapping[str, Any]) -> ProblemError:
-    return ProblemError(body["status"], body["code"], body["detail"])
+def problem(body: Mapping[str, Any], retry_after: int | None = None) -> ProblemError:
+    return ProblemError(body["status"], body["code"], body["detail"], retry_after)
 
 
 def is_transient(error: Exception) -> bool:
@@ -95,9 +98,16 @@ def failed(error: Exception) -> Exception:
     return wrapped
 
 
-def pause(failures: int) -> float:
-    """Returns the seconds to wait before a request is repeated."""
-    return min(5.0, 0.125 * 2**failures) if failures else 0.0
+WAIT_MAX = 60
+"""How many seconds a server may ask to wait."""
+
+
+def pause(failures: int, error: Exception) -> float:
+    """Returns the seconds to wait before a request is repeated: more each time, or as many as the server asked for."""
+    if failures == 0:
+        return 0.0
+    asked = error.retry_after or 0 if isinstance(error, ProblemError) else 0
+    return max(min(5.0, 0.125 * 2**failures), min(asked, WAIT_MAX))
 
 
 @cache

@@ -12,9 +12,9 @@ from unittest import mock
 
 import generate
 import refold
-from refold.requests import TRIES
+from refold.requests import TRIES, pause as PAUSE
 
-NOW = mock.patch.multiple("refold.requests", pause=lambda failures: 0.0), mock.patch.multiple("refold.events", pause=lambda failures: 0.0)
+NOW = [mock.patch(name, lambda failures, error: 0.0) for name in ("refold.requests.pause", "refold.events.pause")]
 
 
 @contextmanager
@@ -49,10 +49,12 @@ def serving(*answers):
         server.server_close()
 
 
-def answer(status, body, media_type="application/json"):
+def answer(status, body, media_type="application/json", headers={}):
     def send(handler):
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
         handler.send_header("Content-Type", media_type)
         handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
@@ -60,9 +62,9 @@ def answer(status, body, media_type="application/json"):
     return send
 
 
-def problem(status, code):
+def problem(status, code, headers={}):
     body = {"type": "about:blank", "title": "No", "status": status, "code": code, "detail": "do better"}
-    return answer(status, body, "application/problem+json")
+    return answer(status, body, "application/problem+json", headers)
 
 
 def stream(*parts, ends=True):
@@ -194,6 +196,15 @@ class ClientTest(unittest.TestCase):
             with self.assertRaises(TimeoutError):
                 done(client.session("s").updates(timeout=0))
             release.set()
+
+    def test_pause(self):
+        unavailable = refold.ProblemError(503, "unavailable", "do better", 2)
+        self.assertEqual([PAUSE(n, EOFError()) for n in (0, 1, 2, 9)], [0, 0.25, 0.5, 5])
+        self.assertEqual([PAUSE(1, unavailable), PAUSE(9, unavailable)], [2, 5])
+        for client, came in self.each(problem(503, "unavailable", {"Retry-After": "7"})):
+            with self.assertRaises(refold.ProblemError) as caught:
+                done(client.session("s").set_facts({"plan": "gold"}))
+            self.assertEqual(caught.exception.retry_after, 7)
 
     def test_pages(self):
         row = {"session": "a", "state": "running"}

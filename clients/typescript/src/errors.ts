@@ -16,12 +16,15 @@ export class ProblemError extends RefoldError {
   /** `http_502`, say, if what answered was no server of Refold. */
   readonly code: Code;
   readonly detail: string;
+  /** Seconds after which the same request may succeed, if the server knows. */
+  readonly retryAfter: number | undefined;
 
-  constructor(problem: { status: number; code: Code; detail: string }) {
+  constructor(problem: { status: number; code: Code; detail: string }, retryAfter?: number) {
     super(`${problem.code}: ${problem.detail}`);
     this.status = problem.status;
     this.code = problem.code;
     this.detail = problem.detail;
+    this.retryAfter = retryAfter;
   }
 }
 

@@ -30,8 +30,9 @@ const TRIES = 5;
 export async function* follow(http: Http, path: string, query: Query, after?: string, signal?: AbortSignal): AsyncGenerator<Update, void, undefined> {
   let position = after;
   let reached = false;
+  let lost: unknown;
   for (let failures = 0; ; failures++) {
-    await pause(failures, signal);
+    await pause(failures, signal, lost);
     const connection = new Connection(signal);
     try {
       const response = await http.send('GET', path, { query: { ...query, after: position }, signal: connection.signal });
@@ -48,6 +49,7 @@ export async function* follow(http: Http, path: string, query: Query, after?: st
       }
     } catch (error) {
       signal?.throwIfAborted();
+      lost = error;
       if (!isTransient(error) || (!reached && failures + 1 >= TRIES)) throw asError(error);
     } finally {
       connection.close();

@@ -53,7 +53,7 @@ export class Http {
       } catch (error) {
         request.signal?.throwIfAborted();
         if (!repeatable || tried === TRIES || !isTransient(error)) throw asError(error);
-        await pause(tried, request.signal);
+        await pause(tried, request.signal, error);
       }
     }
   }
@@ -89,10 +89,15 @@ function queryOf(query: Query = {}): string {
 async function problemOf(response: Response): Promise<ProblemError> {
   const text = await response.text();
   if ((response.headers.get('Content-Type') ?? '').startsWith('application/problem+json')) {
-    return new ProblemError(JSON.parse(text) as Problem);
+    return new ProblemError(JSON.parse(text) as Problem, retryAfter(response));
   }
   const { status, statusText } = response;
-  return new ProblemError({ status, code: `http_${status}`, detail: `${statusText}: ${text.slice(0, 200)}` });
+  return new ProblemError({ status, code: `http_${status}`, detail: `${statusText}: ${text.slice(0, 200)}` }, retryAfter(response));
+}
+
+function retryAfter(response: Response): number | undefined {
+  const text = response.headers.get('Retry-After') ?? '';
+  return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
 /** Reports whether the same request may succeed later. */
@@ -111,10 +116,17 @@ export function asError(error: unknown): unknown {
   return new ConnectionError(`the server can't be reached: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
 }
 
-/** Waits before a request is repeated: longer each time, up to 5 seconds. */
-export async function pause(failures: number, signal?: AbortSignal): Promise<void> {
+/** How many seconds a server may ask to wait. */
+const WAIT_MAX = 60;
+
+/**
+ * Waits before a request is repeated: longer each time, up to 5 seconds, or for as long as the
+ * server asked.
+ */
+export async function pause(failures: number, signal?: AbortSignal, error?: unknown): Promise<void> {
   if (failures === 0) return;
-  const milliseconds = Math.min(5000, 125 * 2 ** failures);
+  const asked = error instanceof ProblemError ? error.retryAfter ?? 0 : 0;
+  const milliseconds = Math.max(Math.min(5000, 125 * 2 ** failures), 1000 * Math.min(asked, WAIT_MAX));
   await new Promise<void>((resolve, reject) => {
     const stop = () => {
       clearTimeout(timer);

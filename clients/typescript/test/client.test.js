@@ -7,7 +7,12 @@ import { ConnectionError, ProblemError, Refold, RunError } from '@refold/client'
 
 // Pauses before repeats are over at once. What waits for silence waits.
 const realTimeout = globalThis.setTimeout;
-globalThis.setTimeout = (f, ms, ...args) => realTimeout(f, ms < 10_000 ? 0 : ms, ...args);
+const pauses = [];
+globalThis.setTimeout = (f, ms, ...args) => {
+  if (ms >= 10_000) return realTimeout(f, ms, ...args);
+  pauses.push(ms);
+  return realTimeout(f, 0, ...args);
+};
 
 /** A client that gets these answers, and the last one for ever: functions of a request. */
 function client(...answers) {
@@ -19,9 +24,9 @@ function client(...answers) {
   return { refold: new Refold({ url: 'http://host/base/', token: async () => 'secret', fetch }), came };
 }
 
-const answer = (status, body, type = 'application/json') => () =>
-  new Response(status === 204 ? null : type === 'application/json' ? JSON.stringify(body) : body, { status, headers: { 'Content-Type': type } });
-const problem = (status, code) => answer(status, JSON.stringify({ status, code, detail: 'do better' }), 'application/problem+json');
+const answer = (status, body, type = 'application/json', headers = {}) => () =>
+  new Response(status === 204 ? null : type === 'application/json' ? JSON.stringify(body) : body, { status, headers: { 'Content-Type': type, ...headers } });
+const problem = (status, code, headers) => answer(status, JSON.stringify({ status, code, detail: 'do better' }), 'application/problem+json', headers);
 const unreachable = () => { throw new TypeError('fetch failed'); };
 
 /** A stream of these parts; it is cut off unless it ends. */
@@ -110,6 +115,13 @@ test('a client gives up', async () => {
   const away = client(unreachable);
   await assert.rejects(all(away.refold.session('s').updates()), ConnectionError);
   assert.equal(away.came.length, 5);
+});
+
+test('a client waits as long as the server asks', async () => {
+  const { refold } = client(problem(503, 'unavailable'), problem(503, 'unavailable', { 'Retry-After': '7' }), answer(200, {}));
+  pauses.length = 0;
+  await refold.session('s').view();
+  assert.deepEqual(pauses, [250, 7000]);
 });
 
 test('what has no key is sent once', async () => {

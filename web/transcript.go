@@ -15,7 +15,7 @@ var transcriptForms = []string{"json", "md", "openai", "anthropic"}
 func (c *call) transcript() (any, error) {
 	format := cmp.Or(c.r.URL.Query().Get("format"), transcriptForms[0])
 	if !slices.Contains(transcriptForms, format) {
-		return nil, problem(http.StatusBadRequest, CodeBadRequest, "format: it is one of "+strings.Join(transcriptForms, ", "))
+		return nil, problem(http.StatusBadRequest, CodeBadRequest, "format: it is one of %s", strings.Join(transcriptForms, ", "))
 	}
 	t, err := c.session().Transcript(c.ctx())
 	if err != nil {

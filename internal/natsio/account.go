@@ -12,11 +12,17 @@ import (
 // hasAccount reports whether the user has an account of its own, which imports
 // JetStream under another prefix: a context says it, a connection does not.
 func (c *Conn) hasAccount(ctx context.Context) bool {
-	subject := c.names.API() + ".INFO"
-	return c.Attempt(ctx, subject, func(ctx context.Context) error {
-		_, err := c.NC.RequestWithContext(ctx, subject, nil)
-		return err
-	}) == nil
+	answers := func(subject string) error {
+		return c.Attempt(ctx, subject, func(ctx context.Context) error {
+			_, err := c.NC.RequestWithContext(ctx, subject, nil)
+			return err
+		})
+	}
+	err := answers(c.names.API() + ".INFO")
+	if denied := (*PermissionError)(nil); errors.As(err, &denied) { // a client may ask for the log alone
+		err = answers(c.names.API() + ".STREAM.INFO." + c.names.LogStream())
+	}
+	return err == nil
 }
 
 // hasJetStream checks that this user has JetStream. It retries for startTimeout: the

@@ -173,13 +173,17 @@ func (p *planning) link(a *Account, u User, row Row, pattern string, stream bool
 	}
 	local := p.local(u, pattern)
 	pattern = p.local(User{Role: SessionActor}, pattern)
-	from := []string{p.n.Account("")}
-	if !stream {
-		for _, other := range p.users {
-			serves := slices.ContainsFunc(other.each(), func(v User) bool { return row.May[v.Role]&Serve != 0 })
-			if serves && !other.Home() && other.account(p.n) != a.Name {
-				from = append(from, other.account(p.n))
-			}
+	// A server does not pass a message that came by an import of publishes on to the imports
+	// of subscriptions. So deltas are imported from the account that publishes them. Apps
+	// don't do that: two of them would form a cycle, and they read the log.
+	from, act := []string{p.n.Account("")}, Serve
+	if stream {
+		act = Publish
+	}
+	for _, other := range p.users {
+		gives := slices.ContainsFunc(other.each(), func(v User) bool { return row.May[v.Role]&act != 0 })
+		if gives && !other.Home() && other.account(p.n) != a.Name && (!stream || !publishes(u, row)) {
+			from = append(from, other.account(p.n))
 		}
 	}
 	for _, account := range from {
@@ -201,6 +205,11 @@ func (p *planning) link(a *Account, u User, row Row, pattern string, stream bool
 			a.Imports = append(a.Imports, i)
 		}
 	}
+}
+
+// publishes reports whether a user may publish a row's subjects.
+func publishes(u User, row Row) bool {
+	return slices.ContainsFunc(u.each(), func(v User) bool { return row.May[v.Role]&Publish != 0 })
 }
 
 func (p *planning) finish() []Account {

@@ -43,6 +43,11 @@ type Follower struct {
 	order   ordered
 	answer  answered
 
+	all    bool       // runs of the session are followed, and not one: see Shown
+	unseen uint32     // the latest run whose end was not heard of, in time
+	latest uint64     // sequence of the latest event that was heard of
+	heard  []received // that are not handled yet
+
 	missing bool      // a message may be missing
 	since   time.Time // that, or the last view since then; zero: nothing is missing
 	over    time.Time // since when views show the run as ended, without a notice of it
@@ -118,11 +123,7 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 		var over *RunEnd
 		select {
 		case <-f.inbox.came:
-			for _, h := range f.inbox.take() {
-				if over, err = f.handle(h); over != nil || err != nil {
-					break
-				}
-			}
+			over, err = f.handleAll()
 		case <-timer.C:
 			requested, f.missing = true, false
 			requesting.Go(func() { views <- f.requestView(inner) })
@@ -161,6 +162,22 @@ func (w Watch) complete() Watch {
 	return w
 }
 
+// handleAll processes the received messages, up to an end of the run.
+func (f *Follower) handleAll() (end *RunEnd, err error) {
+	f.heard = append(f.heard, f.inbox.take()...)
+	for len(f.heard) > 0 && end == nil && err == nil {
+		if end = f.displaced(f.heard[0]); end == nil {
+			h := f.heard[0]
+			f.heard = f.heard[1:]
+			end, err = f.handle(h)
+		}
+	}
+	if len(f.heard) > 0 {
+		f.inbox.wake()
+	}
+	return end, err
+}
+
 // handle processes a received message. end is the end of the run, if it ended.
 func (f *Follower) handle(h received) (end *RunEnd, err error) {
 	switch {
@@ -168,16 +185,23 @@ func (f *Follower) handle(h received) (end *RunEnd, err error) {
 		f.delta(*h.delta)
 		return nil, nil
 	case h.notice == nil:
-		f.missing = true
+		f.missed()
 		return nil, nil
 	}
 	n, body := *h.notice, h.notice.Body()
 	isNew, missed := f.numbers.next(&n)
-	if f.missing = f.missing || missed; !isNew {
+	if missed {
+		f.missed()
+	}
+	if !isNew {
 		return nil, nil
 	}
 	before := f.run
 	finished, err := f.hear(body)
+	if f.latest = max(f.latest, n.Seq); f.all {
+		f.hearAll(n.Type, body)
+		err = nil // a quarantine may be released
+	}
 	if isRepeat(err) {
 		err = fmt.Errorf("%w: %w", errRepeated, err)
 	}

@@ -32,6 +32,11 @@ func (q *inbox) put(h received) {
 		q.bytes += len(h.delta.Text)
 	}
 	q.all = append(q.all, h)
+	q.wake()
+}
+
+// wake tells the reader that there are messages.
+func (q *inbox) wake() {
 	select {
 	case q.came <- struct{}{}:
 	default:

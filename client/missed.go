@@ -18,7 +18,7 @@ const (
 
 // untilView returns how long to wait for messages before the next view.
 func (f *Follower) untilView(now time.Time) time.Duration {
-	isPlaced := f.run != 0 || !f.over.IsZero()
+	isPlaced := f.run != 0 || f.all || !f.over.IsZero()
 	if isPlaced && !f.missing && !f.isHolding() {
 		f.since = time.Time{}
 		if !f.over.IsZero() {
@@ -32,6 +32,13 @@ func (f *Follower) untilView(now time.Time) time.Duration {
 	return f.since.Add(viewEvery).Sub(now)
 }
 
+// missed notes that messages may be missing.
+func (f *Follower) missed() {
+	if f.missing = true; f.all {
+		f.words.out = append(f.words.out, Shown{Kind: ShownMissed})
+	}
+}
+
 func (f *Follower) requestView(ctx context.Context) *session.View {
 	v, err := f.view(ctx, f.sid)
 	if err != nil {
@@ -43,7 +50,12 @@ func (f *Follower) requestView(ctx context.Context) *session.View {
 // applyView reads the run's number from a view, and whether the run has ended.
 func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 	f.viewed()
-	switch stopped := v.Quarantined; {
+	f.latest = max(f.latest, v.Seq)
+	stopped := v.Quarantined
+	if f.all {
+		stopped = nil // it may be released, and go on
+	}
+	switch {
 	case stopped != nil && (stopped.Seq <= f.seq || v.Seq == 0):
 		return nil, &QuarantinedError{Reason: stopped.Reason}
 	case v.Seq < f.seq:
@@ -64,11 +76,16 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 		at = 0 // a steer that a turn has applied
 	}
 	switch {
-	case at >= 0 && v.Quarantined != nil:
+	case at >= 0 && stopped != nil:
 		return nil, &QuarantinedError{Reason: v.Quarantined.Reason}
 	case at >= 0:
 		f.over = time.Time{}
 		f.setRun(runs[at].Number)
+		return nil, nil
+	case f.all && f.run == 0:
+		if v.Run != nil && v.Run.Number != f.unseen {
+			f.setRun(v.Run.Number)
+		}
 		return nil, nil
 	}
 	if f.over.IsZero() {
@@ -80,7 +97,7 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 	case f.run == 0:
 		return nil, errRepeated // the request repeats that of a run that has ended
 	}
-	end := &RunEnd{Run: f.run, Lifecycle: session.Completed, Detail: endedUnseen}
+	end := f.endUnseen()
 	if v.Last != nil && v.Last.Number == f.run {
 		end.Lifecycle, end.Code, end.FinishReason, end.OverBudget = v.Last.Lifecycle, v.Last.Code, v.Last.FinishReason, v.Last.OverBudget
 		if v.Last.Detail != "" {
@@ -95,12 +112,16 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 const (
 	placedWithin   = time.Second
 	finishedWithin = 30 * time.Second
+	toldWithin     = 3 * time.Second // if all runs are followed: the next one does not wait
 )
 
 // endWithin returns how long to wait for the notice of an end that a view shows.
 func (f *Follower) endWithin() time.Duration {
-	if f.run == 0 && f.name != "" {
+	switch {
+	case f.run == 0 && f.name != "":
 		return placedWithin
+	case f.all:
+		return toldWithin
 	}
 	return finishedWithin
 }

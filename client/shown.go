@@ -19,7 +19,8 @@ const (
 	ShownDone   ShownKind = "done"   // the turn's text is complete: it is that of the event at Seq
 	ShownFailed ShownKind = "failed" // the turn failed with Code, at Seq: its text is in no transcript
 	ShownEnd    ShownKind = "end"    // the run ended, at Seq: Code is its lifecycle
-	ShownEvent  ShownKind = "event"  // an event of the session, at Seq; only of an EventViewer
+	ShownEvent  ShownKind = "event"  // an event of the session, at Seq; of an EventViewer, and of a Follower
+	ShownMissed ShownKind = "missed" // steps before it may be missing; only of a Follower
 )
 
 // Shown is one step of a Viewer.
@@ -34,7 +35,8 @@ type Shown struct {
 	Event *Folded // in ShownEvent
 }
 
-// Folded is an event and what it did.
+// Folded is an event and what it did. Of a Follower it is a notice about an event, or a
+// progress: the event has no more than its session and its sequence, and State is nil.
 type Folded struct {
 	session.Event
 	Notices  []session.Notice // EventRejected alone if it had no effect

@@ -36,7 +36,7 @@ type Agent struct {
 	hash   string          // of both
 
 	mu      sync.Mutex
-	defined map[string]bool // sessions that had the definition when they were last asked
+	defined map[string]bool // sessions that had the definition when they were last asked, or not
 }
 
 // definedMax is how many sessions an agent remembers as defined. Of others it asks the
@@ -241,15 +241,18 @@ func (a *Agent) Name() string { return a.name }
 // define gives a session the agent's definition, unless it has it.
 func (a *Agent) define(ctx context.Context, sid string) error {
 	a.mu.Lock()
-	known := a.defined[sid]
+	known, asked := a.defined[sid]
 	a.mu.Unlock()
-	if known {
+	if known || !asked && a.rt.unread != nil { // the session tells
 		return nil
 	}
 	c := a.rt.client
-	has, err := c.Definition(ctx, sid)
-	if err != nil {
-		return err
+	var has codec.Hash
+	if a.rt.unread == nil {
+		var err error
+		if has, err = c.Definition(ctx, sid); err != nil {
+			return err
+		}
 	}
 	if has.String() != a.hash {
 		if err := a.set(ctx, sid, !has.IsZero()); err != nil {
@@ -298,5 +301,5 @@ func (a *Agent) set(ctx context.Context, sid string, configured bool) error {
 func (a *Agent) forget(sid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.defined, sid)
+	a.defined[sid] = false
 }

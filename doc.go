@@ -61,12 +61,14 @@
 // of an update is valid in any process. All readers of a session in one process share one
 // reading of the log; a slow reader holds up nobody, and loses nothing.
 //
+// A user who may not read the log is told less, and [Partial] says what.
+//
 // [Session.Transcript] is the whole conversation, for people and for providers' APIs.
 //
 // # Rights
 //
 // On servers with the accounts of refold roles, a program that owns an agent has the role
-// app, and one with [ServedElsewhere] has app-ask: docs/agents.md. What a user may not do
+// app, and one with [ServedElsewhere] has app-ask, or client: docs/agents.md. What a user may not do
 // fails with an error that names the right, and the roles that have it.
 //
 // # People

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// feed reads one session for all its readers in this process: it has one viewer, folds
-// the log once, and keeps the latest updates. Each reader takes them at its own pace, and
+// feed reads one session for all its readers in this process: it takes the session's steps
+// once, and keeps the latest updates. Each reader takes them at its own pace, and
 // blocks nobody. A reader that is slower than all that is kept, or begins before it,
 // reads the log by itself until it has caught up.
 type feed struct {
 	session *Session
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	readers int // guarded by the runtime's lock of feeds
+	ready   chan struct{} // closed when it takes steps, or has failed
+	readers int           // guarded by the runtime's lock of feeds
 
 	mu    sync.Mutex
 	from  uint64        // readers of events from this sequence on find all that they need
@@ -40,13 +41,13 @@ func (rt *Runtime) join(ctx context.Context, s *Session, from uint64) *feed {
 	defer rt.feedsMu.Unlock()
 	f := rt.feeds[s.id]
 	if f == nil {
-		f = &feed{session: &Session{rt: rt, id: s.id}, from: from, came: make(chan struct{})}
+		f = &feed{session: &Session{rt: rt, id: s.id}, from: from, ready: make(chan struct{}), came: make(chan struct{})}
 		inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 		f.stop = stop
 		rt.feeds[s.id] = f
 		f.running.Go(func() { f.read(inner, from) })
 	}
-	if !f.reaches(from) {
+	if rt.unread == nil && !f.reaches(from) {
 		return nil
 	}
 	f.readers++
@@ -98,7 +99,8 @@ func (f *feed) read(ctx context.Context, from uint64) {
 }
 
 func (f *feed) follow(ctx context.Context, from uint64) error {
-	v, err := f.session.rt.client.EventViewer(ctx, f.session.id)
+	v, err := f.session.steps(ctx)
+	close(f.ready)
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func (f *feed) follow(ctx context.Context, from uint64) error {
 		}
 		q.heard.Store(time.Now().UnixNano())
 		if shown.Event != nil {
-			q.idle.Store(shown.Event.State.Run == nil)
+			q.idle.Store(shown.Event.State != nil && shown.Event.State.Run == nil)
 		}
 		f.put(fold.take(&shown))
 	}

@@ -16,7 +16,7 @@ import (
 // an earlier update, or now if it is empty. It goes on after a lost connection. If the
 // model began the turn again since, a TextRestarted comes, and then the whole text.
 // Leaving the loop stops nothing; the last pair has the error, if there is one, which is
-// that of ctx when ctx ends.
+// that of ctx when ctx ends. A user who may not read the log gets what Partial says.
 func (s *Session) Updates(ctx context.Context, after string) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		at, err := parsePosition(after)
@@ -28,8 +28,28 @@ func (s *Session) Updates(ctx context.Context, after string) iter.Seq2[Update, e
 			yield(nil, err)
 			return
 		}
+		if s.rt.unread != nil {
+			s.told(ctx, at, yield)
+			return
+		}
 		s.updates(ctx, at)(yield)
 	}
+}
+
+// steps is where updates come from: a viewer, which folds the log, or a follower, which
+// is told, and has nothing before its creation.
+type steps interface {
+	Shown(ctx context.Context, from uint64) iter.Seq2[client.Shown, error]
+	Close()
+}
+
+// steps returns the session's steps, by the rights of this user.
+func (s *Session) steps(ctx context.Context) (steps, error) {
+	if s.rt.unread == nil {
+		return s.rt.client.EventViewer(ctx, s.id)
+	}
+	f, err := s.rt.client.Follow(ctx, s.id)
+	return toldSteps{f}, err
 }
 
 // updates yields what happens after a position.
@@ -91,6 +111,8 @@ func (f *following) take(s *client.Shown) []Update {
 		f.turns[s.Run] = s.Turn
 	case client.ShownEvent:
 		f.event(s.Event)
+	case client.ShownMissed:
+		f.out = append(f.out, Partial{about{at: f.at}, true})
 	}
 	return f.out
 }
@@ -122,6 +144,9 @@ func (f *following) event(e *client.Folded) {
 
 // requested emits what people asked, if the session took it.
 func (f *following) requested(e *client.Folded) {
+	if e.State == nil { // this user may not read what it was
+		return
+	}
 	env, err := session.ReadEnvelope(e.Payload)
 	for _, n := range e.Notices {
 		if _, refused := n.Data.(session.EventRejected); refused {

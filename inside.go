@@ -82,12 +82,7 @@ func (w within) Set(ctx context.Context, agent, sid string) error {
 func (w within) Ask(ctx context.Context, agent, sid, text string, o client.RunOptions) (inside.Asked, error) {
 	s := &Session{rt: w.rt, id: sid}
 	if agent == "" {
-		seq, err := w.rt.client.Run(ctx, sid, text, o)
-		if err != nil {
-			return inside.Asked{}, err
-		}
-		run, err := s.run(ctx, seq)
-		return asked(run, seq, err)
+		return asked(s.request(ctx, text, o))
 	}
 	var err error
 	if s.agent, err = w.agent(agent); err != nil {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,12 +19,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/embedded"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/refoldtest"
 )
@@ -212,5 +215,26 @@ func TestReaderIsToldWhatARunWaitsFor(t *testing.T) {
 	want := []string{"session-actor  silent", "session-actor  ", "model repeats unserved"}
 	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		t.Errorf("got %q, want %q, and the end of the last one if it is seen", got, want)
+	}
+}
+
+// TestWaitForARunOfAQuarantinedSession: an effect that the session did not open stands
+// where its second turn would be.
+func TestWaitForARunOfAQuarantinedSession(t *testing.T) {
+	t.Parallel()
+	ctx := testbus.Context(t)
+	node := bustest.Server(t)
+	provisioned(t, node, 1)
+	carried(t, node)
+	b := testbus.ConnectWith(t, natsio.Options{URL: node.URL()})
+	forged := journal.Output{Session: "s", Effect: &session.Effect{Name: "r1t2", Class: session.ClassLLM, Target: "refoldtest", Payload: []byte{0x80}}}
+	ok(t, errors.Join(b.Store(ctx, []journal.Output{forged})...))
+	a, err := onServers(t, node).Agent("helper", refold.Tools(nothing("a.b")), refold.Model(refoldtest.Model(refoldtest.Calls(refoldtest.To("a_b", nil)), refoldtest.Say("done"))))
+	ok(t, err)
+	run, err := a.Session("s").Ask(ctx, "hi")
+	ok(t, err)
+	var stopped *refold.QuarantinedError
+	if answer, err := run.Wait(ctx); !errors.As(err, &stopped) || !strings.Contains(stopped.Reason, "r1t2") {
+		t.Errorf("got %+v (%v), want that the session is quarantined for r1t2", answer, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/source"
 	"github.com/refold/refold/subjects"
 )
@@ -77,6 +78,7 @@ type Runtime struct {
 	options options
 	at      *source.Opened
 	client  *client.Client
+	unread  error // why this user may not read the log: see Partial; nil: it may
 
 	serving context.Context // of the bridges
 	stop    context.CancelFunc
@@ -101,7 +103,8 @@ type Runtime struct {
 	keptMax int              // updates that a feed keeps
 }
 
-// Open opens the log, and returns when sessions can be used. ctx bounds Open alone.
+// Open opens the log, and returns when sessions can be used. ctx bounds Open alone. A user
+// who may not read the log can ask, follow and control: see Partial.
 // The error is one line that says what to do. The caller must call Close.
 func Open(ctx context.Context, at Source, o ...Option) (*Runtime, error) {
 	rt := &Runtime{
@@ -124,10 +127,7 @@ func Open(ctx context.Context, at Source, o ...Option) (*Runtime, error) {
 	if rt.at, err = at.Open(ctx, source.Options{Prefix: rt.options.prefix, Logger: rt.options.logger}); err != nil {
 		return nil, err
 	}
-	rt.client, err = client.Connect(ctx, client.Options{
-		InProcess: rt.at.InProcess, URL: rt.at.URL, Creds: rt.at.Creds, Context: rt.at.Context, Like: rt.at.Like, Prefix: rt.options.prefix, Name: "refold", Logger: rt.options.logger,
-	})
-	if err != nil {
+	if err := rt.connect(ctx); err != nil {
 		rt.at.Close()
 		return nil, err
 	}
@@ -140,6 +140,22 @@ func Open(ctx context.Context, at Source, o ...Option) (*Runtime, error) {
 		}
 	}()
 	return rt, nil
+}
+
+// connect connects the runtime's client.
+func (rt *Runtime) connect(ctx context.Context) (err error) {
+	to := client.Options{
+		InProcess: rt.at.InProcess, URL: rt.at.URL, Creds: rt.at.Creds, Context: rt.at.Context, Like: rt.at.Like, Prefix: rt.options.prefix, Name: "refold", Logger: rt.options.logger,
+	}
+	rt.client, err = client.Connect(ctx, to)
+	if denied := (*natsio.PermissionError)(nil); errors.As(err, &denied) { // JetStream
+		to.CoreOnly = true
+		rt.client, err = client.Connect(ctx, to)
+	}
+	if err == nil {
+		rt.unread = rt.client.MayRead(ctx)
+	}
+	return err
 }
 
 // end tells Wait that the runtime has ended, and why.

@@ -35,7 +35,7 @@ tenants:
     admins: [admin]
     apps: [shop]
     app-asks: [page]
-    models: {shop: [refoldtest]}
+    models: {shop: [refoldtest, stream]}
     tools: {shop: [shop], other: [other]}
     step-hooks: {shop: [shop]}
 `

@@ -14,6 +14,7 @@ type Run struct {
 	session *Session
 	number  uint32
 	began   uint64 // sequence of the first event about it; 0: not known
+	feed    *feed  // that has its updates, of a user who may not read the log; nil: any
 }
 
 // Number returns the run's number in its session; runs count from 1.
@@ -22,8 +23,9 @@ func (r *Run) Number() uint32 { return r.number }
 // Cancel ends the run at once, or removes it from the queue. A call that has begun may
 // still have taken effect.
 func (r *Run) Cancel(ctx context.Context) error {
-	seq, err := r.session.rt.client.Cancel(ctx, r.session.id, client.ControlOptions{Run: r.number})
-	return r.session.taken(ctx, seq, err)
+	return r.session.taken(ctx, func() (uint64, error) {
+		return r.session.rt.client.Cancel(ctx, r.session.id, client.ControlOptions{Run: r.number})
+	})
 }
 
 // Answer is what a run came to.
@@ -35,6 +37,7 @@ type Answer struct {
 	Run    uint32
 	Turns  uint32
 	Finish string // why the model ended its answer, if not by itself: length, content_filter, …
+	Cut    bool   // the text may lack its end, or be missing: see Partial
 }
 
 // Call is a tool call of a run.
@@ -66,32 +69,53 @@ func (r *Run) Wait(ctx context.Context) (*Answer, error) {
 		case ToolEnded:
 			a.Calls = append(a.Calls, u.Call)
 		case RunEnded:
-			a.Turns = u.Turns
-			return a.finish(ctx, r.session.rt.client, u.end)
+			a.Turns = max(a.Turns, u.Turns)
+			return a.finish(ctx, r.session.rt, u.end)
+		case Text:
+			if u.Turn != a.Turns {
+				a.Text, a.Turns = "", u.Turn
+			}
+			a.Text += u.Text
+		case TextRestarted:
+			a.Text = ""
 		}
 	}
 	return nil, fmt.Errorf("the updates of run %d ended", r.number) // they end with RunEnded, or with an error
 }
 
-// finish completes the answer of a run that has ended.
-func (a *Answer) finish(ctx context.Context, c *client.Client, of *session.RunFinished) (*Answer, error) {
-	end, err := c.Ended(ctx, *of)
-	if err != nil {
-		return nil, err
+// finish completes the answer of a run that has ended, which has the text of its last turn
+// as far as it came.
+func (a *Answer) finish(ctx context.Context, rt *Runtime, of *session.RunFinished) (*Answer, error) {
+	if of.Lifecycle == "" {
+		return nil, fmt.Errorf("run %d ended while this program was not connected, and its end is in the log: %w", of.Run, rt.unread)
+	}
+	end, text, err := ended(ctx, rt.client, of)
+	switch {
+	case err == nil && (rt.unread == nil || end.Output != nil || end.Lifecycle != session.Completed):
+		a.Text = text
+	case rt.unread == nil:
+		return nil, fmt.Errorf("read the answer of run %d: %w", of.Run, err)
+	default:
+		a.Cut = true
 	}
 	a.Usage, a.Cost, a.Finish = end.Usage, end.Cost, end.FinishReason
-	if a.Text, err = c.Text(ctx, end.Output); err != nil {
-		return nil, fmt.Errorf("read the answer of run %d: %w", end.Run, err)
-	}
 	if end.Lifecycle != session.Completed {
 		return nil, &RunError{Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, Answer: a}
 	}
 	return a, nil
 }
 
+// ended returns the end of a run, and its answer.
+func ended(ctx context.Context, c *client.Client, of *session.RunFinished) (end client.RunEnd, text string, err error) {
+	if end, err = c.Ended(ctx, *of); err == nil {
+		text, err = c.Text(ctx, end.Output)
+	}
+	return end, text, err
+}
+
 // begin returns the sequence of the first event about the run.
 func (r *Run) begin(ctx context.Context) (uint64, error) {
-	if r.began != 0 {
+	if r.began != 0 || r.session.rt.unread != nil {
 		return r.began, nil
 	}
 	return r.session.rt.client.Began(ctx, r.session.id, r.number)
@@ -99,7 +123,8 @@ func (r *Run) begin(ctx context.Context) (uint64, error) {
 
 // Updates yields what happens in the run, from its request to RunEnded, each time from
 // the start. It goes on after a lost connection. Leaving the loop stops nothing; the
-// last pair has the error, if there is one, which is that of ctx when ctx ends.
+// last pair has the error, if there is one, which is that of ctx when ctx ends. A user who
+// may not read the log gets what Partial says.
 func (r *Run) Updates(ctx context.Context) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		began, err := r.begin(ctx)
@@ -107,7 +132,11 @@ func (r *Run) Updates(ctx context.Context) iter.Seq2[Update, error] {
 			yield(nil, err)
 			return
 		}
-		for u, err := range r.session.updates(ctx, position{seq: began}) {
+		all := r.session.updates(ctx, position{seq: began})
+		if r.session.rt.unread != nil {
+			all = r.told(ctx)
+		}
+		for u, err := range all {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -104,11 +104,7 @@ func (s *Session) ask(ctx context.Context, text string, options client.RunOption
 		if err != nil && !rejectedAs(err, session.RejectSessionClosed) { // a closed one still takes repeats
 			return nil, 0, err
 		}
-		seq, err := s.rt.client.Run(ctx, s.id, text, options)
-		if err != nil {
-			return nil, 0, err
-		}
-		run, err := s.run(ctx, seq)
+		run, seq, err := s.request(ctx, text, options)
 		if !rejectedAs(err, session.RejectAgentChanged) {
 			return run, seq, err
 		}
@@ -118,8 +114,24 @@ func (s *Session) ask(ctx context.Context, text string, options client.RunOption
 	return nil, 0, fmt.Errorf("ask session %s: other programs set another definition each time: %w", s.id, refused)
 }
 
-// run returns the run of a request.
-func (s *Session) run(ctx context.Context, seq uint64) (*Run, error) {
+// request requests a run, and returns it and the request's sequence.
+func (s *Session) request(ctx context.Context, text string, o client.RunOptions) (run *Run, seq uint64, err error) {
+	run, err = s.placed(ctx, o.Submission, func() (_ uint64, err error) {
+		seq, err = s.rt.client.Run(ctx, s.id, text, o)
+		return seq, err
+	})
+	return run, seq, err
+}
+
+// placed publishes a request, and returns its run.
+func (s *Session) placed(ctx context.Context, submission string, publish func() (uint64, error)) (*Run, error) {
+	if s.rt.unread != nil {
+		return s.toldPlace(ctx, submission, publish)
+	}
+	seq, err := publish()
+	if err != nil {
+		return nil, err
+	}
 	number, began, err := s.rt.client.Placed(ctx, s.id, seq)
 	if err != nil {
 		return nil, err
@@ -133,15 +145,15 @@ func (s *Session) Run(n uint32) *Run { return &Run{session: s, number: n} }
 // Steer gives the active run more input before its next turn, and returns that run; or
 // the run that it starts, if none is active.
 func (s *Session) Steer(ctx context.Context, text string) (*Run, error) {
-	seq, err := s.rt.client.Steer(ctx, s.id, text, client.ControlOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return s.run(ctx, seq)
+	return s.placed(ctx, "", func() (uint64, error) { return s.rt.client.Steer(ctx, s.id, text, client.ControlOptions{}) })
 }
 
-// taken waits until the session took or refused a request.
-func (s *Session) taken(ctx context.Context, seq uint64, err error) error {
+// taken publishes a request, and waits until the session took or refused it.
+func (s *Session) taken(ctx context.Context, publish func() (uint64, error)) error {
+	if s.rt.unread != nil {
+		return s.toldOutcome(ctx, publish)
+	}
+	seq, err := publish()
 	if err == nil {
 		_, err = s.rt.client.Taken(ctx, s.id, seq)
 	}
@@ -151,8 +163,7 @@ func (s *Session) taken(ctx context.Context, seq uint64, err error) error {
 // Pause keeps the active run from beginning turns and calls, until Resume. What is open
 // may end. Like all controls it returns when the session took or refused it.
 func (s *Session) Pause(ctx context.Context) error {
-	seq, err := s.rt.client.Pause(ctx, s.id, client.ControlOptions{})
-	return s.taken(ctx, seq, err)
+	return s.taken(ctx, func() (uint64, error) { return s.rt.client.Pause(ctx, s.id, client.ControlOptions{}) })
 }
 
 // Budget bounds a run, in tokens and in money.
@@ -172,14 +183,12 @@ func WithBudget(b Budget) ResumeOption { return func(r *resuming) { r.budget = &
 func (s *Session) Resume(ctx context.Context, o ...ResumeOption) error {
 	var with resuming
 	apply(&with, o)
-	seq, err := s.rt.client.Resume(ctx, s.id, with.budget, client.ControlOptions{})
-	return s.taken(ctx, seq, err)
+	return s.taken(ctx, func() (uint64, error) { return s.rt.client.Resume(ctx, s.id, with.budget, client.ControlOptions{}) })
 }
 
 // Interrupt ends the active run when its open work is settled.
 func (s *Session) Interrupt(ctx context.Context) error {
-	seq, err := s.rt.client.Interrupt(ctx, s.id, client.ControlOptions{})
-	return s.taken(ctx, seq, err)
+	return s.taken(ctx, func() (uint64, error) { return s.rt.client.Interrupt(ctx, s.id, client.ControlOptions{}) })
 }
 
 // Approval is a call that waits for a person, with its arguments in full.
@@ -219,8 +228,8 @@ func (s *Session) decide(ctx context.Context, publish func(context.Context, Appr
 	if a.Session != s.id {
 		return fmt.Errorf("decide over %s: it is of session %q, and not of %s", a.Call, a.Session, s.id)
 	}
-	seq, err := publish(ctx, a, options)
-	if err = s.taken(ctx, seq, err); rejectedAs(err, session.RejectApprovalStale) {
+	err := s.taken(ctx, func() (uint64, error) { return publish(ctx, a, options) })
+	if rejectedAs(err, session.RejectApprovalStale) {
 		err = errors.Join(ErrStale, err)
 	}
 	return err
@@ -239,8 +248,7 @@ func (s *Session) SetFacts(ctx context.Context, set map[string]string, remove ..
 		}
 		facts[name] = nil
 	}
-	seq, err := s.rt.client.SetFacts(ctx, s.id, facts, "")
-	return s.taken(ctx, seq, err)
+	return s.taken(ctx, func() (uint64, error) { return s.rt.client.SetFacts(ctx, s.id, facts, "") })
 }
 
 // View is what a session looks like.
@@ -252,6 +260,5 @@ func (s *Session) View(ctx context.Context) (View, error) { return s.rt.client.V
 // End closes the session for good: its runs are cancelled, and it takes no more
 // requests. It is not called Close, since nobody should defer it.
 func (s *Session) End(ctx context.Context) error {
-	seq, err := s.rt.client.CloseSession(ctx, s.id, "")
-	return s.taken(ctx, seq, err)
+	return s.taken(ctx, func() (uint64, error) { return s.rt.client.CloseSession(ctx, s.id, "") })
 }

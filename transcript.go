@@ -24,6 +24,9 @@ type TranscriptEntry = client.TranscriptEntry
 // what is left out. It fails with client.ErrNoSession if the session has no event, and
 // for a user who may not read the log.
 func (s *Session) Transcript(ctx context.Context) (*Transcript, error) {
+	if s.rt.unread != nil {
+		return nil, fmt.Errorf("transcript of session %s: %w", s.id, s.rt.unread)
+	}
 	t := &Transcript{Session: s.id}
 	if _, err := transcript.Each(ctx, s.rt.client, s.id, func(e *transcript.Entry) { t.Entries = append(t.Entries, *e) }); err != nil {
 		return nil, fmt.Errorf("transcript of session %s: %w", s.id, err)

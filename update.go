@@ -4,7 +4,7 @@ import "github.com/refold/refold/actors/session"
 
 // Update is one thing that happened in a session: Text, TextRestarted, ToolAsked,
 // ToolEnded, ApprovalAsked, ApprovalDecided, RunQueued, RunStarted, RunPaused,
-// RunResumed, RunEnded or Waiting. Text arrives while the model writes it; everything is what
+// RunResumed, RunEnded, Waiting or Partial. Text arrives while the model writes it; everything is what
 // the log says in the end, in its order, each once.
 type Update interface {
 	// Position is opaque: Session.Updates goes on after it, in any process.
@@ -73,7 +73,7 @@ type (
 	// RunEnded is the end of a run.
 	RunEnded struct {
 		about
-		Lifecycle session.Lifecycle // completed, failed, cancelled or interrupted
+		Lifecycle session.Lifecycle // completed, failed, cancelled or interrupted; empty, after a Partial: not known
 		Code      string
 		Detail    string
 		Turns     uint32

@@ -128,6 +128,7 @@ func (f *following) event(e *client.Folded) {
 	if e.Seq != f.at.seq {
 		f.at.seq, f.at.n = e.Seq, 0
 	}
+	f.requested(e) // a call that is denied ends after the decision
 	for _, n := range e.Progress {
 		switch d := n.Data.(type) {
 		case session.TurnSettled:
@@ -136,7 +137,6 @@ func (f *following) event(e *client.Folded) {
 			f.ended(Call{Name: d.Effect, Tool: d.ToolName, Status: string(d.Status), Code: d.Code, Detail: d.Detail})
 		}
 	}
-	f.requested(e)
 	for _, n := range e.Notices {
 		f.notice(n)
 	}

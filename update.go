@@ -4,8 +4,8 @@ import "github.com/refold/refold/actors/session"
 
 // Update is one thing that happened in a session: Text, TextRestarted, ToolAsked,
 // ToolEnded, ApprovalAsked, ApprovalDecided, RunQueued, RunStarted, RunPaused,
-// RunResumed, RunEnded, Waiting or Partial. Text arrives while the model writes it; everything is what
-// the log says in the end, in its order, each once.
+// RunResumed, RunEnded, Waiting or Partial. Text arrives while the model writes it;
+// everything is what the log says in the end, in its order, each once.
 type Update interface {
 	// Position is opaque: Session.Updates goes on after it, in any process.
 	Position() string

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -183,4 +184,30 @@ func responses(rt *route) object {
 		all["204"] = object{"description": "The run ended before this position: there is nothing more."}
 	}
 	return all
+}
+
+// TestEveryUpdateHasJSON: each type of update of package refold, which are the structs
+// with an about, has a case.
+func TestEveryUpdateHasJSON(t *testing.T) {
+	t.Parallel()
+	cases, err := os.ReadFile("updates.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range []string{"update.go", "waiting.go", "partial.go"} {
+		text, err := os.ReadFile(filepath.Join("..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^\s*(?:type )?([A-Z]\w*) +struct ?\{\s*about\b`).FindAllSubmatch(text, -1) {
+			found++
+			if !bytes.Contains(cases, append([]byte("refold."), m[1]...)) {
+				t.Errorf("updateOf has no case for refold.%s of %s", m[1], file)
+			}
+		}
+	}
+	if found != 13 {
+		t.Errorf("found %d updates, want 13", found)
+	}
 }

@@ -12,9 +12,10 @@ import (
 type Update struct {
 	// What happened: the model wrote text; its text of a turn is void, and begins again; it
 	// made a call; a call ended; a call waits for a person; a person decided over it; a run
-	// waits for another, began, is paused, goes on, or ended; or the run waits for something
-	// that is in trouble, and without a cause, that it goes on.
-	Type string `json:"type" lim:"enum=text|text_restarted|tool_asked|tool_ended|approval_asked|approval_decided|run_queued|run_started|run_paused|run_resumed|run_ended|waiting"`
+	// waits for another, began, is paused, goes on, or ended; the run waits for something
+	// that is in trouble, and without a cause, that it goes on; or the server may not read
+	// the log, so updates lack what only the log tells.
+	Type string `json:"type" lim:"enum=text|text_restarted|tool_asked|tool_ended|approval_asked|approval_decided|run_queued|run_started|run_paused|run_resumed|run_ended|waiting|partial"`
 	// The run. Absent if it is not about one.
 	Run uint32 `json:"run,omitempty" lim:"1.."`
 	// Of text and text_restarted: the turn.
@@ -85,5 +86,5 @@ func updateOf(u refold.Update) *Update {
 		}
 		return w
 	}
-	return &Update{Type: "unknown"} // a new update needs a case: TestEveryUpdateHasJSON
+	return &Update{Type: "partial"} // refold.Partial: TestEveryUpdateHasJSON
 }

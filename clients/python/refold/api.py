@@ -93,9 +93,10 @@ class Update:
     position: str
     # What happened: the model wrote text; its text of a turn is void, and begins again; it made
     # a call; a call ended; a call waits for a person; a person decided over it; a run waits for
-    # another, began, is paused, goes on, or ended; or the run waits for something that is in
-    # trouble, and without a cause, that it goes on.
-    type: Literal["text", "text_restarted", "tool_asked", "tool_ended", "approval_asked", "approval_decided", "run_queued", "run_started", "run_paused", "run_resumed", "run_ended", "waiting"]
+    # another, began, is paused, goes on, or ended; the run waits for something that is in
+    # trouble, and without a cause, that it goes on; or the server may not read the log, so
+    # updates lack what only the log tells.
+    type: Literal["text", "text_restarted", "tool_asked", "tool_ended", "approval_asked", "approval_decided", "run_queued", "run_started", "run_paused", "run_resumed", "run_ended", "waiting", "partial"]
     # Of tools and approvals: the call.
     call: Call | None = None
     # Of waiting: unserved, silent, or the code of the latest failure. Absent: it goes on.

@@ -459,7 +459,7 @@ export type Update = UpdateFields & (
   | { type: 'text'; turn: number; delta: string }
   | { type: 'tool_asked' | 'tool_ended' | 'approval_asked' | 'approval_decided'; call: Call }
   | { type: 'run_ended'; lifecycle: 'completed' | 'failed' | 'cancelled' | 'interrupted' }
-  | { type: 'text_restarted' | 'run_queued' | 'run_started' | 'run_paused' | 'run_resumed' | 'waiting' }
+  | { type: 'text_restarted' | 'run_queued' | 'run_started' | 'run_paused' | 'run_resumed' | 'waiting' | 'partial' }
 );
 
 /** The fields that any Update may have. */
@@ -467,10 +467,11 @@ export interface UpdateFields {
   /**
    * What happened: the model wrote text; its text of a turn is void, and begins again; it
    * made a call; a call ended; a call waits for a person; a person decided over it; a run
-   * waits for another, began, is paused, goes on, or ended; or the run waits for something
-   * that is in trouble, and without a cause, that it goes on.
+   * waits for another, began, is paused, goes on, or ended; the run waits for something that
+   * is in trouble, and without a cause, that it goes on; or the server may not read the log,
+   * so updates lack what only the log tells.
    */
-  type: 'text' | 'text_restarted' | 'tool_asked' | 'tool_ended' | 'approval_asked' | 'approval_decided' | 'run_queued' | 'run_started' | 'run_paused' | 'run_resumed' | 'run_ended' | 'waiting';
+  type: 'text' | 'text_restarted' | 'tool_asked' | 'tool_ended' | 'approval_asked' | 'approval_decided' | 'run_queued' | 'run_started' | 'run_paused' | 'run_resumed' | 'run_ended' | 'waiting' | 'partial';
   /** Of tools and approvals: the call. */
   call?: Call;
   /** Of waiting: unserved, silent, or the code of the latest failure. Absent: it goes on. */

@@ -150,7 +150,14 @@ func (c *call) followSession() (any, error) {
 			return nil, problem(http.StatusBadRequest, CodeBadRequest, "run: it is the number of a run, from 1")
 		}
 	}
+	begins := after == "" && run == 0
 	switch {
+	case begins:
+		last, err := c.client.LastEvent(c.ctx())
+		if err != nil {
+			return nil, err
+		}
+		after = c.inner.Before(last + 1)
 	case after == startPosition:
 		after = c.inner.Before(1)
 	case after != "" && !c.isPosition(after):
@@ -173,6 +180,11 @@ func (c *call) followSession() (any, error) {
 		return nil, err
 	}
 	defer s.close()
+	if begins { // a client that loses the connection before the first update misses none
+		if err := s.write("id: " + after + "\n\n"); err != nil {
+			return nil, err
+		}
+	}
 	return nil, c.follow(s, after, func(u refold.Update) (bool, error) {
 		update := updateOf(u)
 		if run > 0 && update.Run != uint32(run) && update.Run != 0 {

@@ -161,6 +161,29 @@ func beginning(lines []string, from int) string {
 	return strings.Join(lines[min(from, len(lines)):min(from+3, len(lines))], "\n")
 }
 
+// A stream without a position says where it begins, so that a client whose connection
+// is lost before the first update misses nothing.
+func TestStreamSaysWhereItBegins(t *testing.T) {
+	t.Parallel()
+	w := serve(t, web.Options{}, talking()...)
+	s := w.follow("all", "/v1/sessions/s/updates")
+	for s.id == "" {
+		line, err := s.in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.id, _ = strings.CutPrefix(strings.TrimSuffix(line, "\n"), "id: ")
+		if !strings.HasPrefix(line, "id: ") {
+			s.id = ""
+		}
+	}
+	s.body.Close()
+	w.want(http.StatusOK, nil, "all", "POST", "/v1/sessions/s/runs", `{"agent": "helper", "input": "Talk."}`, "Prefer", "wait=60")
+	if u, _ := w.update(w.follow("all", "/v1/sessions/s/updates", "Last-Event-ID", s.id)); u.Type != "run_started" {
+		t.Errorf("after %s got %+v, want run_started", s.id, u)
+	}
+}
+
 // FD-12: one key at two servers at once is one run, and so is one control.
 func TestOneKeyAtTwoServersIsOneRun(t *testing.T) {
 	t.Parallel()

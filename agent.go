@@ -71,7 +71,8 @@ func Tools(tools ...*Tool) AgentOption {
 }
 
 // Config sets the rest of the config of every run. Model, System and PrepareStep win
-// over its fields.
+// over its fields. Without a Context it gets one with the model's Tokens, so that no
+// session ends because its transcript is long.
 func Config(c RunConfig) AgentOption { return func(d *definition) { d.config = c } }
 
 // PrepareStep calls fn before each turn, to choose its tools, system text and model.
@@ -148,6 +149,9 @@ func (d *definition) agent(rt *Runtime, name string, tools *toolset) (*Agent, er
 	}
 	config := d.config
 	config.Provider, config.Model = d.model.Provider, d.model.Model
+	if config.Context == nil { // or a session would end with its context
+		config.Context = &session.ContextConfig{Tokens: d.model.Tokens}
+	}
 	if d.system != nil {
 		config.System = *d.system
 	}

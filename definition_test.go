@@ -19,13 +19,16 @@ import (
 	"github.com/refold/refold/refoldtest"
 )
 
-// repeats is a model that answers with the system text and the names of its tools.
+// repeats is a model that answers with the system text and the names of its tools, but
+// read_result, which every agent has.
 type repeats struct{}
 
 func (repeats) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 	text := r.System
 	for _, tool := range r.Tools {
-		text += " " + tool.Name
+		if tool.Name != "read_result" {
+			text += " " + tool.Name
+		}
 	}
 	return executor.Answer{Text: text}, nil
 }
@@ -46,6 +49,28 @@ func ask(ctx context.Context, t *testing.T, s *refold.Session, o ...refold.AskOp
 	answer, err := run.Wait(ctx)
 	ok(t, err)
 	return answer.Text
+}
+
+// An agent's sessions don't end with their context, whose size its model tells.
+func TestAgentHasAContext(t *testing.T) {
+	t.Parallel()
+	_, rt, _ := agent(t, repeating)
+	for name, c := range map[string]struct {
+		tokens int64
+		config refold.RunConfig
+		want   string
+	}{
+		"unknown": {0, refold.RunConfig{}, `"context":{}`},
+		"known":   {30_000, refold.RunConfig{}, `"context":{"tokens":30000}`},
+		"said":    {30_000, refold.RunConfig{Context: &session.ContextConfig{Tokens: 9_000}}, `"context":{"tokens":9000}`},
+	} {
+		ref := refold.ModelRef{Provider: "context-" + name, Model: "m", Tokens: c.tokens, Open: func() (executor.Model, error) { return repeats{}, nil }}
+		a, err := rt.Agent("context-"+name, refold.Model(ref), refold.Config(c.config))
+		ok(t, err)
+		if !strings.Contains(refold.ConfigOf(a), c.want) {
+			t.Errorf("%s: got the config %s, want %s", name, refold.ConfigOf(a), c.want)
+		}
+	}
 }
 
 func TestSessionGetsTheDefinitionOfTheAgentThatAsks(t *testing.T) {

@@ -24,6 +24,9 @@ type ModelRef struct {
 	// Account tells apart two that call a provider differently, with another address or
 	// another key. One process can't serve both under one name: see As.
 	Account string
+	// Tokens is what the model accepts, less those of its answer; 0: it is not known. The
+	// context of an agent without one in its Config has them.
+	Tokens int64
 	// Serve are options of the target, such as bridge.Limit.
 	Serve []bridge.ServeOption
 }

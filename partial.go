@@ -166,7 +166,10 @@ func (s *Session) toldPlace(ctx context.Context, submission string, publish func
 	s.rt.enter(f)
 	s.rt.bridges.Go(func() { // keep the updates up to the run's end
 		defer s.rt.leave(f)
-		for range run.Updates(s.rt.serving) {
+		for _, err := range run.Updates(s.rt.serving) {
+			if err != nil {
+				return
+			}
 		}
 	})
 	return run, nil

@@ -104,7 +104,7 @@ func (r *reader) endText(u turnOver) (out []Update) {
 	case len(r.text) >= r.after.text:
 		out = r.caughtUp(Text{u.about, u.Turn, ""})
 	default:
-		out = []Update{TextRestarted{u.about, u.Turn}}
+		out = []Update{TextRestarted(u)}
 		if r.text != "" {
 			out = append(out, Text{u.about, u.Turn, r.text})
 		}

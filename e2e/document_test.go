@@ -92,7 +92,6 @@ func stepsOf(block string) (steps []typed) {
 		switch {
 		case begins:
 			steps = append(steps, typed{command: command})
-			last++
 		case open:
 			steps[last].command += line
 		case last >= 0:

@@ -62,7 +62,7 @@ func Ref(kind, model string, open func(Server) (executor.Model, error), o ...Opt
 	}
 	at, err := s.server(kind)
 	return refold.ModelRef{
-		Provider: kind, Model: model, Serve: s.serve,
+		Provider: kind, Model: model, Tokens: provider.ContextTokens(model), Serve: s.serve,
 		Account: codec.Sum([]byte(at.BaseURL + "\x00" + at.Key)).String(),
 		Open: func() (executor.Model, error) {
 			if err != nil {

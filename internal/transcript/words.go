@@ -23,6 +23,7 @@ func Prefixed(before, text string) string {
 	return before + text
 }
 
+// OrDash returns a text, or a dash in the place of an empty one.
 func OrDash(text string) string {
 	if text == "" {
 		return "-"

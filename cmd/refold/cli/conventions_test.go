@@ -251,7 +251,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"bridge", ""}, "serve doctor check"},
 		{[]string{"nonsense", ""}, ""},
 		{[]string{"transcript", "s1", "--f"}, "--format"},
-		{[]string{"transcript", "s1", "--format", ""}, "md json openai"},
+		{[]string{"transcript", "s1", "--format", ""}, "md json openai anthropic"},
 		{[]string{"transcript", "--format", "=", "o"}, "openai"},
 		{[]string{"transcript", "--format=j"}, "--format=json"},
 		{[]string{"run", "s1", "hi", "--when-busy", "in"}, "interrupt"},
@@ -288,9 +288,9 @@ func TestBashCompletes(t *testing.T) {
 	bustest.OK(t, os.WriteFile(program, []byte(script), 0o700))
 	for _, c := range []struct{ line, want string }{
 		{"refold trans", "transcript"},
-		{"refold transcript s1 --format ", "md json openai"},
+		{"refold transcript s1 --format ", "md json openai anthropic"},
 		{"refold transcript s1 --format = o", "openai"},
-		{"refold transcript s1 --format =", "md json openai"},
+		{"refold transcript s1 --format =", "md json openai anthropic"},
 		{"refold verify --qu", "--quarantine"},
 		{"refold nothing ", ""},
 	} {

@@ -81,7 +81,7 @@ func parseAgent(file string, text []byte) (a agentFile, config json.RawMessage, 
 		value any
 		given bool
 	}{
-		{"provider", provider, true}, {"model", model, true}, {"system", a.System, a.System != ""},
+		{"provider", provider, true}, {"model", model, true}, {"context", map[string]any{}, a.Config["context"] == nil}, {"system", a.System, a.System != ""},
 		{"active_tools", a.Tools, a.Tools != nil}, {"profile", a.Profile, a.Profile != ""},
 	} {
 		if _, twice := all[own.key]; twice && own.given {
@@ -90,6 +90,9 @@ func parseAgent(file string, text []byte) (a agentFile, config json.RawMessage, 
 		if own.given {
 			all[own.key] = own.value
 		}
+	}
+	if tokens := contextOf(model).Tokens; tokens > 0 && a.Config["context"] == nil {
+		all["context"] = map[string]any{"tokens": tokens}
 	}
 	config, err = json.Marshal(all)
 	if err != nil {

@@ -101,10 +101,10 @@ func registrySet(t *testing.T, takeOver func(s *system)) {
 }
 
 // What the profiles of the built-in registry offer while a host session is
-// ready, in their order, and what is offered without one.
+// ready, in their order, and what is offered without one; read_result with either.
 const (
 	withHost    = "close_session shell read_file write_file grep glob stat exists list_dir"
-	openaiHas   = withHost + " apply_patch"
-	editorHas   = withHost + " edit_file"
-	withoutHost = "open_session"
+	openaiHas   = withHost + " apply_patch read_result"
+	editorHas   = withHost + " edit_file read_result"
+	withoutHost = "open_session read_result"
 )

@@ -130,7 +130,7 @@ func newScene(t *testing.T, url, name string, file *scenario.File, all *records)
 	}
 	s := &scene{t: t, records: all, record: record, nc: nc, js: js, names: names, sid: name, install: install,
 		asked: map[string]bool{}, clocks: map[string]int64{}}
-	s.view.Registry = install.Composed().Hash().String() // a session that has no event yet has no view
+	s.view.Registry = install.Offered().Hash().String() // a session that has no event yet has no view
 	out, err := names.Out(s.sid)
 	if err != nil {
 		t.Fatal(err)

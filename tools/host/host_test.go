@@ -89,8 +89,8 @@ func TestOnlyTheNamedToolsAreOffered(t *testing.T) {
 		source refold.ToolSource
 		want   string
 	}{
-		{host.Dir(t.TempDir(), host.Only("read_file")), "read_file close_session"},
-		{host.Dir(t.TempDir()), "apply_patch edit_file exists glob grep list_dir read_file stat write_file close_session"},
+		{host.Dir(t.TempDir(), host.Only("read_file")), "read_file close_session read_result"},
+		{host.Dir(t.TempDir()), "apply_patch edit_file exists glob grep list_dir read_file stat write_file close_session read_result"},
 	} {
 		if got := asks(t, t.TempDir(), "s1", refold.Model(refoldtest.Model(opens, names)), refold.ToolsFrom(c.source)); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

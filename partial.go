@@ -10,17 +10,17 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// Partial comes first among the updates of a user who may not read the log, such as one
-// with the role client, and again after a loss. Such a user is told what happens, by
-// notices, live text and views, as a client.Follower is:
+// Partial is the first update for a user who may not read the log, such as one with the
+// role client. It comes again after a loss. Updates for such a user are made of notices,
+// live text and views, as those of a client.Follower are:
 //
 //   - ToolAsked, ApprovalDecided and RunResumed are missing, and so is a RunPaused that a
 //     budget did not cause. A Call of ToolEnded has no Arguments.
-//   - Nothing is told of what came before. A run that this process asked is kept from its
-//     request on, as far as 4,096 updates or 4 MiB of its session go. An earlier one begins
-//     now.
-//   - Text that was not heard live comes at the end of its turn, at most its first 8 KiB,
-//     but that of a run's last turn. Answer.Cut says that it may lack its end.
+//   - There are no updates of the past. The process keeps those of the runs that it asked,
+//     at most 4,096 updates or 4 MiB for each session. Updates of any other run begin now.
+//   - Text that was missed while the model wrote it comes at the end of its turn. It is cut
+//     after 8 KiB, except in a run's last turn. Answer.Cut says that the answer's text may
+//     lack its end.
 //   - After a lost connection, updates may be missing. The end of a run comes all the same,
 //     perhaps without its lifecycle and its number of turns.
 type Partial struct {
@@ -29,7 +29,7 @@ type Partial struct {
 	Missed bool
 }
 
-// toldSteps are a follower's.
+// toldSteps are the steps of a follower.
 type toldSteps struct{ *client.Follower }
 
 // Shown implements steps.
@@ -37,7 +37,7 @@ func (t toldSteps) Shown(ctx context.Context, _ uint64) iter.Seq2[client.Shown, 
 	return t.Follower.Shown(ctx)
 }
 
-// hold returns the session's feed, which is told of all that happens from now on. The
+// hold returns the session's feed once it receives all that happens from then on. The
 // caller must leave it.
 func (s *Session) hold(ctx context.Context) (*feed, error) {
 	last, err := s.rt.client.LastEvent(ctx)
@@ -61,7 +61,7 @@ func (rt *Runtime) enter(f *feed) {
 	f.readers++
 }
 
-// told yields what the session is heard of, after a position.
+// told yields the updates of a session whose log can't be read, after a position.
 func (s *Session) told(ctx context.Context, after position, yield func(Update, error) bool) {
 	f, err := s.hold(ctx)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *Session) told(ctx context.Context, after position, yield func(Update, e
 	f.tell(ctx, after, yield)
 }
 
-// tell yields the feed's updates after a position, and what is kept of those before which
-// the reader is too late.
+// tell yields the feed's updates after a position. A Partial with Missed comes first if
+// the feed does not go back that far.
 func (f *feed) tell(ctx context.Context, after position, yield func(Update, error) bool) {
 	for r := (&reader{after: after, at: after}); ; r.rejoin() {
 		first := Partial{about{at: r.position()}, !f.reaches(r.after.seq)}

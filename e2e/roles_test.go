@@ -5,6 +5,7 @@ package e2e_test
 // violation.
 
 import (
+	"context"
 	"encoding/json"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 )
 
@@ -163,6 +165,20 @@ func (g *guarded) refold(user string, status int, stdin []byte, args ...string) 
 	return out, errOut
 }
 
+// clock reads the server's clock as a user, as commands do that tell since when a
+// session waits.
+func (g *guarded) clock(user string) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
+	defer cancel()
+	c, err := client.Connect(ctx, client.Options{URL: g.plain, Context: g.file(user, "context.json"), CoreOnly: true})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer c.Close()
+	c.Clock(ctx)()
+}
+
 // serve runs a program with package bridge as a user.
 func (g *guarded) serve(user string, give func(b *bridge.Bridge) error) {
 	g.t.Helper()
@@ -243,6 +259,9 @@ func TestRolesRunEverything(t *testing.T) {
 	g.refold("chat", 0, nil, "run", "s6", "open")
 	s.wantHost("s6", "ready", "host-w2")
 
+	for _, user := range []string{"chat", "approver", "auditor", "operator"} {
+		g.clock(user)
+	}
 	for user, commands := range map[string][][]string{
 		"operator": {
 			{"view", "s1"}, {"replay", "s1", "--verify"}, {"replay", "--all", "--verify"}, {"verify", "--all"}, {"tools", "s1"}, {"why", "s1", "shell"},

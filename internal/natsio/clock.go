@@ -169,10 +169,10 @@ func (c *Clock) stepped() bool {
 // measured yet.
 func (c *Conn) NewClock(local LocalClock) *Clock { return NewClock(local, c.ServerTime, c.Log) }
 
-// ServerTime asks the leader of the effects' stream for its time: the timestamps of
-// events are those of a stream's leader.
+// ServerTime asks the leader of the log for its time, since the timestamps of events
+// are the leader's. Users of every role may ask for it.
 func (c *Conn) ServerTime(ctx context.Context) (at time.Time, err error) {
-	request := "STREAM.INFO." + c.names.EffectsStream()
+	request := "STREAM.INFO." + c.names.LogStream()
 	var info struct {
 		Answer
 		At time.Time `json:"ts"`

@@ -264,6 +264,7 @@ var checks = map[string]func(laws, *tree) []string{
 	"outside":   laws.checkOutside,
 	"purity":    laws.checkPurity,
 	"surface":   laws.checkSurface,
+	"examples":  laws.checkExamples,
 	"spelling":  laws.checkSpelling,
 	"nouns":     laws.checkNouns,
 	"sizes":     laws.checkSizes,

@@ -112,6 +112,18 @@ var violations = []struct {
 		clean: "-- client/c_test.go --\npackage client_test\nimport _ \"github.com/refold/refold/internal/bus\"\nfunc TestConnect() {}\n-- client/c.go --\npackage client\n",
 	},
 	{
+		law: "examples", name: "a method",
+		want:  `Session.End: no Example function of the root's tests uses it`,
+		bad:   "-- session.go --\npackage refold\ntype Session struct{}\nfunc (s *Session) End() {}\n-- example_test.go --\npackage refold_test\nimport \"github.com/refold/refold\"\nfunc ExampleSession() { _ = &refold.Session{} }\n",
+		clean: "-- session.go --\npackage refold\ntype Session struct{}\nfunc (s *Session) End() {}\n-- example_test.go --\npackage refold_test\nimport \"github.com/refold/refold\"\nfunc ExampleSession() { (&refold.Session{}).End() }\n",
+	},
+	{
+		law: "examples", name: "a function that is no option",
+		want:  `Open: no Example function`,
+		bad:   "-- open.go --\npackage refold\ntype OpenOption func()\nfunc Quiet() OpenOption { return nil }\nfunc Open(...OpenOption) {}\n",
+		clean: "-- open.go --\npackage refold\ntype OpenOption func()\nfunc Quiet() OpenOption { return nil }\n",
+	},
+	{
 		law: "surface", name: "a field",
 		want:  `client: Result.Found shows internal/audit.Hit: users of a public package can't name it`,
 		bad:   "-- client/c.go --\npackage client\nimport \"github.com/refold/refold/internal/audit\"\ntype Result struct { Found []audit.Hit }\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",

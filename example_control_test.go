@@ -69,7 +69,7 @@ func ExampleUpdate() {
 		case refold.Partial: // this user may not read the log
 			fmt.Println("some updates may be missing:", u.Missed)
 		case refold.RunEnded:
-			fmt.Println(u.Lifecycle, "after", u.Turns, "turns, at", u.Position())
+			fmt.Println(u.Lifecycle, "after", u.Turns, "turns")
 		}
 	}
 	// Output:
@@ -79,7 +79,7 @@ func ExampleUpdate() {
 	// approve
 	// shop_pay succeeded
 	// Done.
-	// completed after 2 turns, at 8-1
+	// completed after 2 turns
 }
 
 // A person says no, and why. The model is told, and the run goes on.

@@ -204,28 +204,19 @@ func (f *feed) putWaits(changes []Waiting, now map[string]Waiting) {
 	f.put(all)
 }
 
-// begin places a reader: it is given what the session waits for now, and the text of
-// the open turn before its first update.
+// begin places a reader before all updates that are kept: it is given what the session
+// waits for now.
 func (f *feed) begin(r *reader) (out []Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := 0
-	for n < len(f.kept) && (isWaiting(f.kept[n]) || f.kept[n].place().at.seq < r.after.seq) {
-		n++
-	}
-	if text := textBefore(f.head, f.kept[:n]); text.Text != "" {
-		out = r.take(text)
+	if f.head.Text != "" {
+		out = r.take(f.head)
 	}
 	for _, w := range f.waits {
 		out = append(out, r.waits(w))
 	}
-	r.next, r.joined = f.first+n, f.first+len(f.kept)
+	r.next, r.joined = f.first, f.first+len(f.kept)
 	return out
-}
-
-func isWaiting(u Update) bool {
-	_, is := u.(Waiting)
-	return is
 }
 
 // more returns the reader's next updates, or what tells it of them; behind means that

@@ -92,6 +92,7 @@ func newFollowing(from uint64) *following {
 type turnOver struct {
 	about
 	Turn uint32
+	by   uint64 // sequence of the event that ended the turn, which comes next
 }
 
 // take returns the updates of the next step, which the caller owns.
@@ -107,7 +108,7 @@ func (f *following) take(s *client.Shown) []Update {
 		f.out = append(f.out, TextRestarted{about{s.Run, f.at}, s.Turn})
 	case client.ShownDone, client.ShownFailed:
 		f.closeText()
-		f.out = append(f.out, turnOver{about{s.Run, f.at}, s.Turn})
+		f.out = append(f.out, turnOver{about{s.Run, f.at}, s.Turn, s.Seq})
 		f.turns[s.Run] = s.Turn
 	case client.ShownEvent:
 		f.event(s.Event)
@@ -125,8 +126,8 @@ func (f *following) closeText() {
 
 // event emits what an event did.
 func (f *following) event(e *client.Folded) {
-	if e.Seq != f.at.seq {
-		f.at.seq, f.at.n = e.Seq, 0
+	if e.Seq != f.at.seq || f.at.n == 0 {
+		f.at.seq, f.at.n = e.Seq, 1
 	}
 	f.requested(e) // a call that is denied ends after the decision
 	for _, n := range e.Progress {
@@ -227,11 +228,10 @@ func (f *following) next(run uint32) about {
 // emit appends an update.
 func (f *following) emit(u Update) { f.out = append(f.out, u) }
 
-// position is where a reader is: it has the first n updates of the event at seq, and
-// text bytes of the turn that is open then.
+// position is where a reader is, and what text it has of the turn that is open there.
 type position struct {
-	seq  uint64
-	n    int
+	seq  uint64 // of an event of the session, or of others
+	n    int    // 0: before that event; 1: after it, and each of its updates is one more
 	text int
 	sum  uint64 // of that text
 }

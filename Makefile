@@ -51,11 +51,19 @@ check-peers: peers-node promql licences ## run the checks that need registries: 
 	go test -tags peers -count=1 -timeout 5m -v -run '^TestRecordings' ./internal/llm/conformance | grep -vE '^ *=== '
 
 .PHONY: check-web
-check-web: peers-node ## run the checks of the HTTP clients: their own tests, and the scenarios that all of them play on a server; needs Python 3.11, and npm and its registry
+check-web: peers-node chromium ## run the checks of the HTTP clients: their own tests, the scenarios that all of them play on a server, and pages in Chromium; needs Python 3.11, and npm and its registry
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make check-web: needs Python 3.11 or later as python3: install it" >&2; exit 1; }
 	@folder=clients/typescript; echo "npm ci --prefix $$folder"; npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }
 	npm run --prefix clients/typescript build
-	go test -tags peers -count=1 -timeout 10m ./clients
+	go test -tags peers -count=1 -timeout 10m ./clients ./internal/browser
+
+# Installs Chromium, and the fonts of pages that bring none, from Debian's packages, as
+# root.
+.PHONY: chromium
+chromium:
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core; fi; \
+	command -v chromium >/dev/null || { echo "make $(or $(filter check-web,$(MAKECMDGOALS)),chromium): needs Chromium as chromium, and the fonts DejaVu: install them (Debian: apt-get install chromium fonts-dejavu-core)" >&2; exit 1; }
 
 .PHONY: promql
 promql: promtool ## parse the queries of dashboards and alerts with Prometheus's own parser (a separate Go module), and check the rules with promtool

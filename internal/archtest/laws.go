@@ -99,6 +99,8 @@ var repository = laws{
 		"internal/archtest": "the laws; the test at the root runs them",
 		"proof/faults":      "a program that edits shipped code, and checks that tests notice",
 
+		"internal/browser": "drives Chromium, in tests with the tag peers",
+
 		"clients":  "clients in other languages, and the server of their tests, with the public packages alone",
 		"examples": "users' programs, with the public packages or NATS alone",
 	},

@@ -234,3 +234,22 @@ func TestInvalidControlsAreNotSent(t *testing.T) {
 		t.Errorf("the log ends at %d (%v), want 1: nothing is sent", last, err)
 	}
 }
+
+// TestViewNowIsNeverBehindTheLog: the view has each event that is in the log, though no
+// session-actor has read it.
+func TestViewNowIsNeverBehindTheLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.ViewNow(w.ctx, "s1"); !errors.Is(err, client.ErrNoSession) {
+		t.Errorf("a session without events: got %v, want ErrNoSession", err)
+	}
+	for n := uint32(1); n <= 3; n++ {
+		if _, err := w.Run(w.ctx, "s1", "hi", client.RunOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := w.ViewNow(w.ctx, "s1")
+		if err != nil || v.Run == nil || v.Run.Number != 1 || len(v.Queue) != int(n)-1 {
+			t.Errorf("after request %d: got run %+v, a queue of %d (%v)", n, v.Run, len(v.Queue), err)
+		}
+	}
+}

@@ -154,6 +154,18 @@ func (c *Client) latest(ctx context.Context, sid string) (*session.State, error)
 	return state, err
 }
 
+// ViewNow returns the view after the session's latest event. It folds the log itself, from
+// the session's snapshot: it needs no session-actor, and is never behind the log, as View
+// may be for a moment. It has nothing of what session-actors and bridges report: unserved
+// and troubles.
+func (c *Client) ViewNow(ctx context.Context, sid string) (session.View, error) {
+	state, err := c.latest(ctx, sid)
+	if err != nil {
+		return session.View{}, fmt.Errorf("view of session %s: %w", sid, err)
+	}
+	return state.View(), nil
+}
+
 func errNotThere(sid string, seq uint64) error {
 	return fmt.Errorf("event %d: %w: it is of another session than %s, or of none", seq, ErrNoSession, sid)
 }

@@ -209,7 +209,12 @@ func (f *feed) putWaits(changes []Waiting, now map[string]Waiting) {
 func (f *feed) begin(r *reader) (out []Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.head.Text != "" {
+	r.void = nil
+	headVoid := false
+	if r.after.text == 0 {
+		r.void, headVoid = f.void()
+	}
+	if f.head.Text != "" && !headVoid {
 		out = r.take(f.head)
 	}
 	for _, w := range f.waits {
@@ -217,6 +222,31 @@ func (f *feed) begin(r *reader) (out []Update) {
 	}
 	r.next, r.joined = f.first, f.first+len(f.kept)
 	return out
+}
+
+// void returns the numbers of the updates that a reader need not see who has nothing of
+// the open turn's text: texts that became void, and what made them void. head says that
+// the text before them became void.
+func (f *feed) void() (void map[int]bool, head bool) {
+	type turn struct{ run, turn uint32 }
+	again := map[turn]bool{}
+	for i := len(f.kept) - 1; i >= 0; i-- {
+		switch u := f.kept[i].(type) {
+		case TextRestarted:
+			again[turn{u.Run, u.Turn}] = true
+		case Text:
+			if !again[turn{u.Run, u.Turn}] {
+				continue
+			}
+		default:
+			continue
+		}
+		if void == nil {
+			void = map[int]bool{}
+		}
+		void[f.first+i] = true
+	}
+	return void, again[turn{f.head.Run, f.head.Turn}]
 }
 
 // more returns the reader's next updates, or what tells it of them; behind means that
@@ -252,6 +282,9 @@ func (f *feed) deliver(ctx context.Context, r *reader, yield func(Update, error)
 		}
 		for _, u := range all {
 			r.next++
+			if r.void[r.next-1] {
+				continue
+			}
 			if w, is := u.(Waiting); is {
 				if r.next > r.joined && !yield(r.waits(w), nil) {
 					return false

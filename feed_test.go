@@ -224,3 +224,65 @@ func TestReaderThatLeavesStopsNobody(t *testing.T) {
 	}
 	reading.Wait()
 }
+
+// TestReaderThatComesLateGetsNoVoidText: who begins to read after a turn began again gets
+// its text, and nothing of what became void.
+func TestReaderThatComesLateGetsNoVoidText(t *testing.T) {
+	t.Parallel()
+	next, again := make(chan struct{}), false
+	ctx, _, a := agent(t, refold.Model(refold.ModelRef{Provider: "breaking", Model: "breaking", Open: func() (executor.Model, error) {
+		return generate(func(delta func(string)) (executor.Answer, error) {
+			if again {
+				delta("Whole")
+				<-next
+				return executor.Answer{Text: "Whole"}, nil
+			}
+			again = true
+			delta("Half")
+			<-next
+			return executor.Answer{}, &executor.Error{Code: "broken_off", Detail: "the connection is lost", Retryable: true}
+		}), nil
+	}}))
+	run, err := a.Session("s").Ask(ctx, "hi")
+	ok(t, err)
+	leaving, leave := context.WithCancel(ctx) // keeps what is shared by readers
+	var reading sync.WaitGroup
+	first := make(chan string, 16)
+	reading.Go(func() {
+		for u, err := range run.Updates(leaving) {
+			if text, is := u.(refold.Text); is && err == nil {
+				first <- text.Text
+			}
+		}
+	})
+	if got := <-first; got != "Half" {
+		t.Fatalf("got %q", got)
+	}
+	next <- struct{}{}
+	if got := <-first; got != "Whole" {
+		t.Fatalf("got %q", got)
+	}
+	for u, err := range run.Updates(ctx) {
+		ok(t, err)
+		if text, is := u.(refold.Text); is && text.Text == "Whole" {
+			break
+		}
+		switch u.(type) {
+		case refold.Text, refold.TextRestarted:
+			t.Errorf("a late reader got %#v, want the whole text alone", u)
+		}
+	}
+	next <- struct{}{}
+	leave()
+	reading.Wait()
+	if _, err := run.Wait(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// generate is a model that is a function.
+type generate func(delta func(string)) (executor.Answer, error)
+
+func (m generate) Generate(_ context.Context, _ executor.Request, delta func(string)) (executor.Answer, error) {
+	return m(delta)
+}

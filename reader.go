@@ -8,9 +8,10 @@ type reader struct {
 	passed bool     // the updates have reached it
 	at     position // of the latest update
 
-	text   Text // of the open turn, as far as it has come again, until the reader has it all
-	next   int  // number of the feed's next update
-	joined int  // number of the feed's next update when the reader joined
+	text   Text         // of the open turn, as far as it has come again, until the reader has it all
+	void   map[int]bool // numbers of the feed's updates that it need not see
+	next   int          // number of the feed's next update
+	joined int          // number of the feed's next update when the reader joined
 }
 
 // position returns where the reader goes on.

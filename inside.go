@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -97,6 +98,22 @@ func asked(r *Run, seq uint64, err error) (inside.Asked, error) {
 		return inside.Asked{}, err
 	}
 	return inside.Asked{Seq: seq, Run: r.number, Began: r.began}, nil
+}
+
+// Hold implements inside.Runtime.
+func (w within) Hold(ctx context.Context, sid string, seq uint64) (leave func(), ok bool, err error) {
+	f := w.rt.join(ctx, w.rt.Session(sid), seq)
+	if f == nil {
+		return nil, false, nil
+	}
+	leave = sync.OnceFunc(func() { w.rt.leave(f) })
+	select {
+	case <-f.ready:
+		return leave, true, nil
+	case <-ctx.Done():
+		leave()
+		return nil, false, ctx.Err()
+	}
 }
 
 // Before implements inside.Runtime.

@@ -64,15 +64,21 @@ func (c *call) storeFile() (any, error) {
 	return c.store(c.r.URL.Query().Get("name"), data)
 }
 
-// store stores a file, within the caller's quota.
-func (c *call) store(name string, data []byte) (*Blob, error) {
-	if err := c.usage.store(c.caller.key(), int64(len(data)), &c.o.Limits); err != nil {
-		return nil, err
+// put stores a file as a part of an input, within the caller's quota.
+func (c *call) put(file client.File) (session.Content, error) {
+	if err := c.usage.store(c.caller.key(), int64(len(file.Data)), &c.o.Limits); err != nil {
+		return session.Content{}, err
 	}
-	part, err := c.client.Store(c.ctx(), client.File{Name: name, Data: data})
+	part, err := c.client.Store(c.ctx(), file)
 	if errors.Is(err, client.ErrFile) {
-		return nil, problem(http.StatusUnprocessableEntity, CodeMediaType, "%v", err)
+		err = problem(http.StatusUnprocessableEntity, CodeMediaType, "%v", err)
 	}
+	return part, err
+}
+
+// store stores a file, within the caller's quota, and returns its handle.
+func (c *call) store(name string, data []byte) (*Blob, error) {
+	part, err := c.put(client.File{Name: name, Data: data})
 	if err != nil {
 		return nil, err
 	}

@@ -22,10 +22,15 @@
 //   - call.enter gives the call a session's id that is not in the path: the scope is put
 //     before it. call.strip takes it away.
 //   - call.ask requests a run; the submission is the protocol's own id of the request.
-//   - call.openBlob turns a handle into a part of an input, and call.store bytes into a
-//     handle, within the quota of the token.
+//   - call.openBlob turns a handle into a part of an input, and call.put a file, within the
+//     quota of the token.
 //   - call.stream begins a stream of server-sent events, and stream.send writes one; it
 //     fails for a reader that is gone or too slow. call.follow yields updates for it.
+//     stream.last sends an error as the protocol has it.
+//   - call.keep comes before a request: the text of the answer is kept from its beginning
+//     on, also for a reader that comes within a minute after the first one is gone.
+//   - call.viewSince has the view as of an update's event or later, and call.output what a
+//     call returned.
 //
 // # Laws
 //
@@ -35,8 +40,8 @@
 //   - Every answer that is no success is a problem with a code, also 404, 405 and a panic.
 //   - A POST with the same Idempotency-Key and body takes effect once, whichever server
 //     gets it.
-//   - A stream can be resumed after any of its events, at any server: each update comes
-//     once.
+//   - A stream of updates can be resumed after any of its events, at any server: each
+//     update comes once.
 //
 // # Limits
 //

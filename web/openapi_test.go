@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -108,9 +109,10 @@ var inPath = regexp.MustCompile(`\{(\w+)\}`)
 
 // pathParameters are the schemas of the names in paths.
 var pathParameters = map[string]parameter{
-	"sid":  {"sid", "The session's id, as the client has it: without its token's scope.", object{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}},
-	"run":  {"run", "The run's number in the session.", count},
-	"call": {"call", "The call's name, such as r1t2c0.", text},
+	"sid":   {"sid", "The session's id, as the client has it: without its token's scope.", object{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}},
+	"run":   {"run", "The run's number in the session.", count},
+	"agent": {"agent", "An agent of the server.", text},
+	"call":  {"call", "The call's name, such as r1t2c0.", text},
 }
 
 // operation returns a route as the document has it.
@@ -140,7 +142,7 @@ func operation(rt *route) object {
 	if rt.created != "" {
 		header("Prefer", "`wait=60`: wait so many seconds for the run's end.", object{"type": "string"})
 	}
-	if rt.stream {
+	if rt.stream && rt.out != "" {
 		header("Last-Event-ID", "The position of the last update that the client has.", object{"type": "string"})
 	}
 	if parameters != nil {
@@ -149,6 +151,9 @@ func operation(rt *route) object {
 	content := object{}
 	for _, kind := range rt.takes {
 		content[kind] = object{"schema": object{"type": "string", "format": "binary"}}
+		if kind == "application/json" { // of a protocol that others describe
+			content[kind] = object{"schema": object{"type": "object"}}
+		}
 	}
 	if rt.in != "" {
 		content["application/json"] = object{"schema": ref(rt.in)}
@@ -167,6 +172,9 @@ func responses(rt *route) object {
 		content[kind] = object{"schema": object{"type": "string"}}
 	}
 	switch {
+	case rt.stream && rt.out == "":
+		success["description"] = "Server-sent events of a protocol that others describe."
+		content["text/event-stream"] = object{"schema": text}
 	case rt.stream:
 		success["description"] = "Server-sent events. The data of each is JSON of this schema."
 		content["text/event-stream"] = object{"schema": ref(rt.out)}
@@ -180,8 +188,11 @@ func responses(rt *route) object {
 	if rt.created != "" {
 		all["202"] = object{"description": "The session has taken it; it goes on.", "content": object{"application/json": object{"schema": ref(rt.created)}}}
 	}
-	if rt.stream {
+	switch {
+	case rt.stream && rt.out != "":
 		all["204"] = object{"description": "The run ended before this position: there is nothing more."}
+	case rt.stream && rt.method == http.MethodGet:
+		all["204"] = object{"description": "No run is open: there is nothing to stream."}
 	}
 	return all
 }

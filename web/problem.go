@@ -57,6 +57,7 @@ const (
 	CodeNoCall          Code = "no_call"                // the session has no such call that waits
 	CodeNoAgent         Code = "no_agent"               // the server has no agent of the name
 	CodeBadBlob         Code = "bad_blob"               // the handle is not of this session, or has expired
+	CodeNoRegenerate    Code = "no_regenerate"          // a session does not answer a message again
 	CodeQuarantined     Code = "quarantined"            // the session is stopped, and an operator must act
 	CodeNoSessionActor  Code = "no_session_actor"       // no session-actor answers
 	CodeUnavailable     Code = "unavailable"            // the server doesn't reach the log

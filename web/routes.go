@@ -18,6 +18,7 @@ type route struct {
 	query        []parameter
 	keyed        bool     // it takes Idempotency-Key
 	stream       bool     // it is no operation with an end: text/event-stream
+	long         bool     // its body is a whole conversation, with files
 	takes        []string // media types of a body that is not JSON
 	gives        []string // media types of an answer that is not JSON
 	open         openness
@@ -41,7 +42,10 @@ type parameter struct {
 
 // bytes returns the limit of the body.
 func (rt *route) bytes(l *Limits) int64 {
-	if len(rt.takes) > 0 {
+	switch {
+	case rt.long:
+		return l.ChatBytes
+	case len(rt.takes) > 0:
 		return l.FileBytes
 	}
 	return l.BodyBytes
@@ -63,6 +67,7 @@ func init() { // the operations refer to the table themselves
 	routes = append(routes, readRoutes...)
 	routes = append(routes, controlRoutes...)
 	routes = append(routes, peopleRoutes...)
+	routes = append(routes, aiSDKRoutes...)
 	routes = append(routes, serverRoutes...)
 }
 

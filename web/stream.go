@@ -16,6 +16,8 @@ type stream struct {
 	c   *call
 	out *http.ResponseController
 	end func()
+
+	last func(*Problem) error // sends an error as the last event; nil: the event problem
 }
 
 // stream begins a stream: its headers are sent. The caller must call close.
@@ -71,6 +73,9 @@ func (s *stream) fail(err error) error {
 	p, known := problemOf(context.Background(), err)
 	if !known {
 		s.c.o.Logger.Error("http_stream_failed", "session", s.c.sid, "error", err.Error())
+	}
+	if s.last != nil {
+		return s.last(p)
 	}
 	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
 	text, err := json.Marshal(p)
@@ -169,9 +174,7 @@ func (c *call) followSession() (any, error) {
 		case err != nil:
 			return nil, err
 		case over:
-			c.status, c.sent = http.StatusNoContent, true
-			c.w.WriteHeader(http.StatusNoContent)
-			return nil, nil
+			return nil, c.noContent()
 		}
 		after = begin
 	}

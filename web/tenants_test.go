@@ -21,13 +21,14 @@ var bodies = map[string]string{
 	"startRun": `{"agent": "helper", "input": "hi"}`, "steer": `{"input": "more"}`,
 	"setFacts": `{"facts": {"plan": "gold"}}`, "setAgent": `{"agent": "helper"}`, "setOverrides": `{"scope": "session", "disable": []}`,
 	"decide": `{"decision": "approve", "args_hash": "` + zeros + `"}`, "storeFile": "a file",
+	"aiSDKSend": `{"id": "hidden", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}], "trigger": "submit-message"}`,
 }
 
 var zeros = strings.Repeat("0", 64)
 
 // in returns the path of an operation in a session.
 func in(o web.Operation, sid string) string {
-	return strings.NewReplacer("{sid}", sid, "{run}", "1", "{call}", "r1t1c0").Replace(o.Path)
+	return strings.NewReplacer("{agent}", "helper", "{sid}", sid, "{run}", "1", "{call}", "r1t1c0").Replace(o.Path)
 }
 
 // status sends the request of an operation, and returns its status and the beginning of

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold"
@@ -43,6 +44,7 @@ type Options struct {
 // Limits are those of each caller, and of each request. The default stands for a zero.
 type Limits struct {
 	BodyBytes  int64         // of a request: 1 MiB
+	ChatBytes  int64         // of a request of a page's library that sends all messages with their files: 32 MiB
 	FileBytes  int64         // of a file: 8 MiB, which is the most that a model is shown
 	DayBytes   int64         // of all files that a caller stores within 24 hours: 1 GiB
 	Streams    int           // that a caller has open: 64
@@ -56,6 +58,7 @@ type Limits struct {
 
 func (l *Limits) fill() {
 	l.BodyBytes = cmp.Or(l.BodyBytes, 1<<20)
+	l.ChatBytes = cmp.Or(l.ChatBytes, 32<<20)
 	l.FileBytes = cmp.Or(l.FileBytes, client.FileBytesMax)
 	l.DayBytes = cmp.Or(l.DayBytes, 1<<30)
 	l.Streams = cmp.Or(l.Streams, 64)
@@ -75,6 +78,7 @@ type server struct {
 	o      Options
 	mux    *http.ServeMux
 	usage  usage
+	kept   atomic.Int64 // runs: see keep
 }
 
 // Handler serves the sessions of a runtime. The runtime's agents are those that requests

@@ -25,6 +25,11 @@ type Runtime interface {
 	// Ask requests a run, as refold.Session.Ask does, with options that have no Agent. An
 	// empty agent leaves the session's definition as it is.
 	Ask(ctx context.Context, agent, sid, text string, o client.RunOptions) (Asked, error)
+	// Hold keeps what readers of a session share from the event at seq on, and returns when
+	// it hears the session's models: the updates of a reader that comes before leave is
+	// called have the text that is written from now on. ok is false if it is kept from a
+	// later event on: then nothing is held.
+	Hold(ctx context.Context, sid string, seq uint64) (leave func(), ok bool, err error)
 	// Before returns the position before the first update of the event at seq.
 	Before(seq uint64) string
 	// Place returns what an update's position names: an event, and how many of its updates

@@ -132,7 +132,7 @@ const visible = `document.body?.innerText ?? ""`
 // Eventually waits until an expression of JavaScript is true.
 func (p *Page) Eventually(expression string) {
 	p.t.Helper()
-	p.Do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	run(p, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience)))
 }
 
 // Text returns the text of the page, as a person sees it.

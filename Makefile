@@ -36,6 +36,9 @@ check-full: race outside shared ## run the other checks: all other packages unde
 # Folders with npm dependencies, pinned by their lock files.
 NPM_FOLDERS := examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
 
+# Those of the HTTP API's clients and of pages.
+WEB_FOLDERS := clients/typescript examples/chat-web examples/chat-web/six
+
 define npm-failed
 echo "make $@: npm could not install what $$folder/package-lock.json names. If its registry ($$(npm config get registry)) can't be" >&2; \
 echo "reached, try again later, or name one that can: npm_config_registry=https://HOST/ make $@" >&2; exit 1;
@@ -53,9 +56,14 @@ check-peers: peers-node promql licences ## run the checks that need registries: 
 .PHONY: check-web
 check-web: peers-node chromium ## run the checks of the HTTP clients: their own tests, the scenarios that all of them play on a server, and pages in Chromium; needs Python 3.11, and npm and its registry
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make check-web: needs Python 3.11 or later as python3: install it" >&2; exit 1; }
-	@folder=clients/typescript; echo "npm ci --prefix $$folder"; npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }
+	@for folder in $(WEB_FOLDERS); do \
+		echo "npm ci --prefix $$folder"; \
+		npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }; \
+	done
 	npm run --prefix clients/typescript build
-	go test -tags peers -count=1 -timeout 10m ./clients ./internal/browser
+	node examples/chat-web/build.js
+	node examples/chat-web/build.js six
+	go test -tags peers -count=1 -timeout 10m ./clients ./internal/browser ./examples/chat-web
 
 # Installs Chromium, and the fonts of pages that bring none, from Debian's packages, as
 # root.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -54,7 +55,7 @@ func (c *call) decide() (any, error) {
 		return nil, err
 	}
 	name := c.r.PathValue("call")
-	if len(name) > session.IDBytesMax {
+	if len(name) > session.IDBytesMax || !utf8.ValidString(name) {
 		return nil, problem(http.StatusNotFound, CodeNoCall, "the session has no call %q", cut(name))
 	}
 	if err := c.exists(); err != nil {

@@ -52,7 +52,7 @@ func (a *Anthropic) Entry(e *Entry) {
 	case client.EntryResult:
 		for i := range a.given {
 			if a.given[i].ToolUseID == e.Call {
-				a.given[i].Content, a.given[i].IsError = resultText(e), e.Code != ""
+				a.given[i].Content, a.given[i].IsError = ResultText(e), e.Code != ""
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func (c *OpenAI) Entry(e *Entry) {
 	case client.EntryResult:
 		for i := range c.turn {
 			if c.turn[i].ToolCallID == e.Call {
-				c.turn[i].Content = resultText(e)
+				c.turn[i].Content = ResultText(e)
 			}
 		}
 	}
@@ -84,8 +84,8 @@ func (c *OpenAI) flush() {
 	c.turn, c.turnIs = nil, ""
 }
 
-// resultText returns a result as a model is shown it.
-func resultText(e *Entry) string {
+// ResultText returns a result as a model is shown it.
+func ResultText(e *Entry) string {
 	text := e.Text
 	if e.Code != "" {
 		text = strings.TrimRight(fmt.Sprintf("error: %s\n%s", strings.Trim(e.Code+": "+e.Detail, ": "), e.Text), "\n")

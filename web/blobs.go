@@ -82,6 +82,11 @@ func (c *call) store(name string, data []byte) (*Blob, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.handle(part)
+}
+
+// handle returns the handle of a part of the session.
+func (c *call) handle(part session.Content) (*Blob, error) {
 	expires := time.Now().Add(handleGood)
 	text, err := c.sign(handle{Session: c.sid, Expires: expires.Unix(), Part: part})
 	if err != nil {

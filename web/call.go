@@ -92,16 +92,15 @@ func (c *call) ask(agent, text string, o client.RunOptions) (inside.Asked, error
 // decode reads the body as JSON. Unknown fields and other media types are refused. An
 // empty body is {} if optional.
 func (c *call) decode(to any, optional bool) error {
-	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		if c.r.Header.Get("Content-Type") == "" && optional && c.r.ContentLength == 0 {
-			return nil
-		}
-		return problem(http.StatusUnsupportedMediaType, CodeMediaType, "send the body as application/json")
+	if c.r.Header.Get("Content-Type") == "" && optional && c.r.ContentLength == 0 {
+		return nil
+	}
+	if err := c.isJSON(); err != nil {
+		return err
 	}
 	d := json.NewDecoder(c.r.Body)
 	d.DisallowUnknownFields()
-	err = d.Decode(to)
+	err := d.Decode(to)
 	switch {
 	case errors.Is(err, io.EOF) && optional:
 		return nil
@@ -111,6 +110,20 @@ func (c *call) decode(to any, optional bool) error {
 		}
 		err = errors.Join(errors.New("there is more after the value"), err)
 	}
+	return badBody(err)
+}
+
+// isJSON fails if the body is said to be anything else.
+func (c *call) isJSON() error {
+	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return problem(http.StatusUnsupportedMediaType, CodeMediaType, "send the body as application/json")
+	}
+	return nil
+}
+
+// badBody returns an error of a body that can't be read.
+func badBody(err error) error {
 	var large *http.MaxBytesError
 	var p *Problem
 	if errors.As(err, &large) || errors.As(err, &p) {

@@ -113,6 +113,7 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		{"decide", `{"decision": "approve", "args_hash": "` + hash + `"}`, 200},
 		{"setAgent", `{"agent": "helper"}`, 200},
 		{"aiSDKSend", strings.Replace(bodies["aiSDKSend"], "hidden", "s", 1), 200},
+		{"runAGUI", bodies["runAGUI"], 200},
 		{"interrupt", `{}`, 0}, {"cancel", `{}`, 0}, {"cancelRun", `{}`, 0}, // the run may have ended
 		{"aiSDKCancel", "", 204},
 		{"endSession", "", 200},

@@ -68,6 +68,7 @@ func init() { // the operations refer to the table themselves
 	routes = append(routes, controlRoutes...)
 	routes = append(routes, peopleRoutes...)
 	routes = append(routes, aiSDKRoutes...)
+	routes = append(routes, aguiRoutes...)
 	routes = append(routes, serverRoutes...)
 }
 

@@ -22,6 +22,7 @@ var bodies = map[string]string{
 	"setFacts": `{"facts": {"plan": "gold"}}`, "setAgent": `{"agent": "helper"}`, "setOverrides": `{"scope": "session", "disable": []}`,
 	"decide": `{"decision": "approve", "args_hash": "` + zeros + `"}`, "storeFile": "a file",
 	"aiSDKSend": `{"id": "hidden", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}], "trigger": "submit-message"}`,
+	"runAGUI":   `{"threadId": "hidden", "runId": "run-1", "messages": []}`,
 }
 
 var zeros = strings.Repeat("0", 64)

@@ -37,7 +37,7 @@ check-full: race outside shared ## run the other checks: all other packages unde
 NPM_FOLDERS := examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
 
 # Those of the HTTP API's clients and of pages.
-WEB_FOLDERS := clients/typescript examples/chat-web examples/chat-web/six
+WEB_FOLDERS := clients/typescript examples/chat-web examples/chat-web/six examples/chat-agui
 
 define npm-failed
 echo "make $@: npm could not install what $$folder/package-lock.json names. If its registry ($$(npm config get registry)) can't be" >&2; \
@@ -63,7 +63,8 @@ check-web: peers-node chromium ## run the checks of the HTTP clients: their own 
 	npm run --prefix clients/typescript build
 	node examples/chat-web/build.js
 	node examples/chat-web/build.js six
-	go test -tags peers -count=1 -timeout 10m ./clients ./internal/browser ./examples/chat-web
+	npm run --prefix examples/chat-agui build
+	go test -tags peers -count=1 -timeout 10m ./clients ./internal/browser ./examples/chat-web ./examples/chat-agui
 
 # Installs Chromium, and the fonts of pages that bring none, from Debian's packages, as
 # root.

@@ -34,7 +34,7 @@ check: fmt-check lint compose compile plain simulated smoke ## run the checks th
 check-full: race outside shared ## run the other checks: all other packages under the race detector, and all end-to-end tests; CI runs both
 
 # Folders with npm dependencies, pinned by their lock files.
-NPM_FOLDERS := examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
+NPM_FOLDERS := clients/typescript examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
 
 # Those of the HTTP API's clients and of pages.
 WEB_FOLDERS := clients/typescript examples/chat-web examples/chat-web/six examples/chat-agui
@@ -50,6 +50,7 @@ check-peers: peers-node promql licences ## run the checks that need registries: 
 		echo "npm ci --prefix $$folder"; \
 		npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }; \
 	done
+	npm run --prefix clients/typescript build
 	go test -tags peers -count=1 -timeout 15m -run '^TestPeers' ./e2e/... ./internal/llm/conformance
 	go test -tags peers -count=1 -timeout 5m -v -run '^TestRecordings' ./internal/llm/conformance | grep -vE '^ *=== '
 

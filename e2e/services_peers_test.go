@@ -36,13 +36,3 @@ func TestPeersServiceInJavaScript(t *testing.T) {
 	s.playService(dir, "rates.book", "rates.convert")
 	s.wantCalls("s1", "rates_convert", "rates_convert", "rates_book")
 }
-
-// TestPeersBridgeInJavaScript: the bridge in JavaScript passes all checks.
-func TestPeersBridgeInJavaScript(t *testing.T) {
-	t.Parallel()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkBridge(t, node, filepath.Join("..", "examples", "bridge-js", "bridge.js"))
-}

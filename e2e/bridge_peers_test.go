@@ -1,0 +1,189 @@
+//go:build peers
+
+package e2e_test
+
+// The bridge of clients/typescript: it passes refold bridge check, as the example uses
+// it, and its deaths and those of the server cost what docs/bridges.md says.
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// nodeProgram returns the path of Node.js.
+func nodeProgram(t *testing.T) string {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// TestPeersBridgeInTypeScript: examples/bridge-js passes all checks.
+func TestPeersBridgeInTypeScript(t *testing.T) {
+	t.Parallel()
+	checkBridge(t, nodeProgram(t), filepath.Join("..", "examples", "bridge-js", "text.js"))
+}
+
+// labJS is clients/typescript/testdata/lab.js as a daemon that a test kills.
+type labJS struct {
+	*system
+	ledger string
+	bridge *daemon
+}
+
+// startLabJS starts the bridge on a system whose model plays a script.
+func startLabJS(t *testing.T, s *system, script string) *labJS {
+	t.Helper()
+	s.models(script, "scripted")
+	name := "node-" + strings.ReplaceAll(t.Name(), "/", "-")
+	if err := os.Symlink(nodeProgram(t), program(name)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	kept := make(chan struct{})
+	go func() { defer close(kept); s.keepLeaseShort(ctx) }()
+	t.Cleanup(func() { stop(); <-kept })
+	l := &labJS{system: s, ledger: filepath.Join(t.TempDir(), "ledger")}
+	l.bridge = startDaemonWith(t, []string{"NATS_URL=" + s.url}, name, filepath.Join("..", "clients", "typescript", "testdata", "lab.js"), l.ledger)
+	return l
+}
+
+// labRecord is an install record with the tools of lab.js.
+func labRecord() object {
+	unsafe := object{"retry_safe": false}
+	return object{"v": 1, "rules": 1, "config": scripted, "tools": list{
+		tool("kill", nil), tool("note", unsafe), tool("hold", nil), tool("once", unsafe),
+	}}
+}
+
+// began returns how often a tool began, and that all times had one key.
+func (l *labJS) began(name string) (n int) {
+	l.t.Helper()
+	key := ""
+	for _, line := range lines(l.t, l.ledger) {
+		if tool, of, _ := strings.Cut(string(line), " "); tool == name {
+			if n++; n > 1 && of != key {
+				l.t.Errorf("%s began under the keys %s and %s", name, key, of)
+			}
+			key = of
+		}
+	}
+	return n
+}
+
+// release lets the tool once return.
+func (l *labJS) release() {
+	l.t.Helper()
+	if err := os.WriteFile(l.ledger+".go", nil, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// wantOutcomes checks how the calls of a session ended, in alphabetical order.
+func (l *labJS) wantOutcomes(sid, want string) {
+	l.t.Helper()
+	got := strings.Split(outcomes(l.t, l.system, sid), ", ")
+	slices.Sort(got)
+	if got := strings.Join(got, ", "); got != want {
+		l.t.Errorf("calls of %s: got %q, want %q", sid, got, want)
+	}
+}
+
+const holdScript = `
+rules:
+  - shown: {last: tool}
+    say: over
+  - calls: [{tool: hold, arguments: {}}, {tool: once, arguments: {}}]
+`
+
+// TestPeersBridgeInTypeScriptKilled: killed in the middle of two calls and started again,
+// it runs the retry-safe one again, under the same key, and reports the other as unknown.
+func TestPeersBridgeInTypeScriptKilled(t *testing.T) {
+	t.Parallel()
+	l := startLabJS(t, startSystem(t, labRecord()), holdScript)
+	l.system.run(session.DoorIn, "s1", "go", nil)
+	until(t, time.Minute, "both calls run", func() bool { return l.began("hold") == 1 && l.began("once") == 1 })
+	l.bridge.kill()
+	l.bridge.start()
+	l.wantEnd("s1", 1, session.Completed, "")
+	l.wantOutcomes("s1", "outcome_unknown outcome_unknown, succeeded")
+	if hold, once := l.began("hold"), l.began("once"); hold != 2 || once != 1 {
+		t.Errorf("hold began %d times, want 2; once %d times, want 1", hold, once)
+	}
+	verifyAll(t, l.url)
+}
+
+// TestPeersBridgeInTypeScriptToolKillsIt: the call fails after three deaths; a call beside
+// it, which may not run twice, is kept away from the second.
+func TestPeersBridgeInTypeScriptToolKillsIt(t *testing.T) {
+	t.Parallel()
+	l := startLabJS(t, startSystem(t, labRecord()), `
+rules:
+  - shown: {last: tool}
+    say: over
+  - shown: {asked: ^kill}
+    calls: [{tool: kill, arguments: {}}]
+  - calls: [{tool: note, arguments: {}}]
+`)
+	l.system.run(session.DoorIn, "killer", "kill", nil)
+	for death := 1; death <= 3; death++ {
+		until(t, time.Minute, "a death", func() bool { return l.began("kill") == death })
+		if death == 1 {
+			l.system.run(session.DoorIn, "other", "note", nil)
+			l.view("other", "the other's call", func(v session.View) bool { return v.Batch != nil })
+		}
+		_ = l.bridge.cmd.Wait()
+		l.bridge.cmd = nil
+		l.bridge.start()
+	}
+	l.wantEnd("other", 1, session.Completed, "")
+	l.wantEnd("killer", 1, session.Completed, "")
+	l.wantOutcomes("killer", "failed bridge_lost")
+	l.wantOutcomes("other", "succeeded")
+	if kill, note := l.began("kill"), l.began("note"); kill != 3 || note != 1 {
+		t.Errorf("kill began %d times, want 3; note %d times, want 1", kill, note)
+	}
+	verifyAll(t, l.url)
+}
+
+// TestPeersBridgeInTypeScriptServerKilled: the server is killed and started again while a
+// call runs, and its consumer is deleted. The call goes on, and so do later ones.
+func TestPeersBridgeInTypeScriptServerKilled(t *testing.T) {
+	t.Parallel()
+	srv := startNATSProcess(t)
+	l := startLabJS(t, startSystemOn(t, srv.url, []string{"--nats", srv.url}, labRecord()), `
+rules:
+  - shown: {last: tool}
+    say: over
+  - calls: [{tool: once, arguments: {}}]
+`)
+	l.system.run(session.DoorIn, "s1", "go", nil)
+	until(t, time.Minute, "the call runs", func() bool { return l.began("once") == 1 })
+	srv.kill()
+	srv.start()
+	l.release()
+	l.wantEnd("s1", 1, session.Completed, "")
+	l.wantOutcomes("s1", "succeeded")
+	if once := l.began("once"); once != 1 {
+		t.Errorf("once began %d times, want 1", once)
+	}
+	if err := l.js.DeleteConsumer(t.Context(), l.names.EffectsStream(), "tool-lab"); err != nil {
+		t.Fatal(err)
+	}
+	l.system.run(session.DoorIn, "s2", "go", nil)
+	l.wantEnd("s2", 1, session.Completed, "")
+	l.wantOutcomes("s2", "succeeded")
+	if err := l.bridge.drain(10 * time.Second); err != nil {
+		t.Errorf("SIGTERM: %v", err)
+	}
+}

@@ -43,7 +43,7 @@ func (c client) run(t *testing.T, w *world, args ...string) string {
 	program.Dir = c.folder
 	program.Env = append(os.Environ(), "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1")
 	if w != nil {
-		program.Env = append(program.Env, "REFOLD_URL="+w.url, "REFOLD_TOKEN=acme-token", "REFOLD_CUT_URL="+w.cut, "REFOLD_OTHER_TOKEN=other-token")
+		program.Env = append(program.Env, "REFOLD_URL="+w.url, "REFOLD_TOKEN="+w.token, "REFOLD_CUT_URL="+w.cut, "REFOLD_OTHER_TOKEN="+w.other)
 	}
 	var out, errs strings.Builder
 	program.Stdout, program.Stderr = &out, &errs
@@ -58,6 +58,7 @@ func TestPeersClientsPlayTheSameScenarios(t *testing.T) {
 	t.Parallel()
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := serve(t)
 			got := c.run(t, w, c.program, c.scenarios)
 			if *rewrite {

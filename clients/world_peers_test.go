@@ -2,10 +2,12 @@
 
 package clients_test
 
-// A server of the HTTP API for the clients: two tenants, an agent whose model does as it
-// is told, and a second address whose streams are cut.
+// A server of the HTTP API for the clients: a process of refold serve with a tenant for
+// each client, an agent whose model does as it is told, and a second address whose streams
+// are cut.
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -13,63 +15,173 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/refold/refold"
 	"github.com/refold/refold/bridge/executor"
-	"github.com/refold/refold/refoldtest"
+	"github.com/refold/refold/bridge/function"
+	"github.com/refold/refold/embedded"
 	"github.com/refold/refold/web"
+	"github.com/refold/refold/web/bearer"
 )
 
-// world is a server.
-type world struct {
-	url  string
-	cut  string       // the same server, but each stream is cut after one event
-	cuts atomic.Int64 // of streams at cut
+// tenants is how many programs may use the server, each with two scopes of its own.
+const tenants = 16
+
+// server is a process of refold serve, and the log that it serves.
+type server struct {
+	url    string
+	tokens [tenants][2]string
+	used   atomic.Int32
 }
 
-// tokens are those of the tenants.
-var tokens = map[string]web.Caller{
-	"acme-token":  {Subject: "ann", Rights: web.Rights, Scope: "acme-"},
-	"other-token": {Subject: "bob", Rights: web.Rights, Scope: "other-"},
+// started is the server of all tests: what it costs is its start.
+var started = sync.OnceValues(func() (*server, error) { return start(context.Background()) })
+
+// dir is where the server's files are, and running what TestMain ends.
+var (
+	dir     string
+	running []func()
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(runAll(m))
 }
 
-func auth(r *http.Request) (*web.Caller, error) {
-	if c, ok := tokens[web.Bearer(r)]; ok {
-		return &c, nil
+func runAll(m *testing.M) int {
+	var err error
+	if dir, err = os.MkdirTemp("", "clients"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	return nil, errors.New("the token is not one of this server")
+	defer os.RemoveAll(dir)
+	defer func() {
+		for i := len(running) - 1; i >= 0; i-- {
+			running[i]()
+		}
+	}()
+	return m.Run()
 }
 
-// serve starts a server with a log of its own.
-func serve(t *testing.T) *world {
-	t.Helper()
-	rt := refoldtest.Open(t)
+// start starts the log, the agent's model and tools in this process, and refold serve.
+func start(ctx context.Context) (*server, error) {
+	rt, err := refold.Open(ctx, embedded.Dir(filepath.Join(dir, "log"), embedded.SyncInterval(time.Minute)), refold.Grace(time.Second))
+	if err != nil {
+		return nil, err
+	}
+	running = append(running, func() { _ = rt.Close() })
 	model := refold.ModelRef{Provider: "obedient", Model: "obedient", Open: func() (executor.Model, error) { return obedient{}, nil }}
 	if _, err := rt.Agent("helper", refold.Model(model), refold.Tools(weather, sign)); err != nil {
+		return nil, err
+	}
+	record, err := function.InstallRecord(nil, weather.ServedBy("helper"), sign.ServedBy("helper"))
+	if err != nil {
+		return nil, err
+	}
+	s := &server{}
+	files := map[string]string{
+		"record.json": string(record), "agents/helper.yaml": "model: obedient/obedient\ntools: [weather.get, form.sign]\n", "tokens.yaml": "tokens:\n",
+	}
+	for i := range s.tokens {
+		for j, name := range []string{"ann", "bob"} {
+			s.tokens[i][j] = bearer.New()
+			row, err := bearer.Row(bearer.Token{Name: name + strconv.Itoa(i), Hash: bearer.HashOf(s.tokens[i][j]), Rights: web.Rights, Scope: fmt.Sprintf("%s%d-", name, i)})
+			if err != nil {
+				return nil, err
+			}
+			files["tokens.yaml"] += row
+		}
+	}
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.serve(ctx, rt.ContextFile())
+}
+
+var served = regexp.MustCompile(`at (http://[0-9.:]+);`)
+
+// serve builds refold, stores the install record, and starts refold serve.
+func (s *server) serve(ctx context.Context, contextFile string) error {
+	program := filepath.Join(dir, "refold")
+	for _, args := range [][]string{{"go", "build", "-o", program, "../cmd/refold"}, {program, "--context", contextFile, "install", filepath.Join(dir, "record.json")}} {
+		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	process := exec.Command(program, "--context", contextFile, "serve", "--listen", "127.0.0.1:0",
+		"--tokens", filepath.Join(dir, "tokens.yaml"), "--agents", filepath.Join(dir, "agents"))
+	process.Stderr = os.Stderr
+	out, err := process.StdoutPipe()
+	if err == nil {
+		err = process.Start()
+	}
+	if err != nil {
+		return err
+	}
+	running = append(running, func() {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	found := served.FindStringSubmatch(line)
+	if found == nil {
+		return fmt.Errorf("refold serve said %q, and not where it serves: %w", line, err)
+	}
+	s.url = found[1]
+	return nil
+}
+
+// world is the server as one program uses it: with two tenants of its own.
+type world struct {
+	url, token, other string
+	cut               string       // the same server, but each stream is cut after one event
+	cuts              atomic.Int64 // of streams at cut
+}
+
+// serve returns the server for another program.
+func serve(t *testing.T) *world {
+	t.Helper()
+	s, err := started()
+	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{}
-	api := web.Handler(rt, web.Options{Auth: auth, Limits: web.Limits{PerSecond: 1_000_000}})
-	w.url = listen(t, api)
-	w.cut = listen(t, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		cutting := &cutWriter{ResponseWriter: out}
-		api.ServeHTTP(cutting, r)
-		if cutting.events > 1 {
-			w.cuts.Add(1)
-			panic(http.ErrAbortHandler)
-		}
-	}))
+	n := s.used.Add(1) - 1
+	if n >= tenants {
+		t.Fatalf("more than %d programs use the server: raise tenants", tenants)
+	}
+	w := &world{url: s.url, token: s.tokens[n][0], other: s.tokens[n][1]}
+	w.cut = w.cutting(t, s.url)
 	return w
 }
 
-func listen(t *testing.T, h http.Handler) (url string) {
+// cutting starts a proxy that lets one event of each stream through, and half of the next.
+func (w *world) cutting(t *testing.T, to string) string {
 	t.Helper()
-	s := httptest.NewServer(h)
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		proxy.ServeHTTP(&cutWriter{ResponseWriter: out, cuts: &w.cuts}, r) // it aborts after errCut
+	}))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
@@ -77,27 +189,48 @@ func listen(t *testing.T, h http.Handler) (url string) {
 	return s.URL
 }
 
-// cutWriter lets one event of a stream through, and half of the next.
+// cutWriter ends a stream of events within its second one.
 type cutWriter struct {
 	http.ResponseWriter
+	cuts   *atomic.Int64
 	events int
+	event  []byte // what was written of an event
+}
+
+var eventStart = []byte("id: ")
+
+func (c *cutWriter) Write(data []byte) (int, error) {
+	if c.Header().Get("Content-Type") != "text/event-stream" {
+		return c.ResponseWriter.Write(data)
+	}
+	c.event = append(c.event, data...)
+	for {
+		end := bytes.Index(c.event, []byte("\n\n"))
+		if end < 0 {
+			return len(data), nil
+		}
+		event := c.event[:end+2]
+		c.event = c.event[end+2:]
+		if bytes.HasPrefix(event, eventStart) {
+			c.events++
+		}
+		if c.events > 1 {
+			event = event[:len(event)/2]
+		}
+		if _, err := c.ResponseWriter.Write(event); err != nil {
+			return 0, err
+		}
+		if c.events > 1 {
+			_ = http.NewResponseController(c.ResponseWriter).Flush()
+			c.cuts.Add(1)
+			return 0, errCut
+		}
+	}
 }
 
 var errCut = errors.New("the connection is cut")
 
-func (c *cutWriter) Write(data []byte) (int, error) {
-	if !bytes.HasPrefix(data, []byte("id: ")) {
-		return c.ResponseWriter.Write(data)
-	}
-	if c.events++; c.events == 1 {
-		return c.ResponseWriter.Write(data)
-	}
-	_, _ = c.ResponseWriter.Write(data[:len(data)/2])
-	_ = http.NewResponseController(c.ResponseWriter).Flush()
-	return 0, errCut
-}
-
-// Unwrap lets the handler flush and set deadlines.
+// Unwrap lets the proxy flush.
 func (c *cutWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 var weather = refold.Func("weather.get", func(_ context.Context, in struct {

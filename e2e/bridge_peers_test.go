@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,69 @@ func TestPeersBridgeInTypeScript(t *testing.T) {
 	checkBridge(t, nodeProgram(t), filepath.Join("..", "examples", "bridge-js", "text.js"))
 }
 
+// TestPeersExampleBridgeJS does what the README of examples/bridge-js says: the run ends
+// with the answer that stands there.
+func TestPeersExampleBridgeJS(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join("..", "examples", "bridge-js")
+	s := startServiceSystem(t, dir)
+	node := linkNode(t)
+	startDaemonWith(t, []string{"NATS_URL=" + s.url}, node, filepath.Join(dir, "text.js"))
+	base, err := os.ReadFile(filepath.Join(dir, "record.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, said, status := run(t, time.Minute, base, node, filepath.Join(dir, "text.js"), "--install")
+	if status != 0 {
+		t.Fatalf("--install: %s", said)
+	}
+	if out, errOut, status := run(t, time.Minute, []byte(record), "refold", "--nats", s.url, "install", "-"); status != 0 {
+		t.Fatalf("install: %s%s", out, errOut)
+	}
+	out, errOut, status := run(t, time.Minute, nil, "refold", "--nats", s.url, "run", "t1", "Say it three times.")
+	if want := "Done: hohoho\n"; status != 0 || out != want {
+		t.Errorf("the run prints %q and %q, status %d; want %q", out, errOut, status, want)
+	}
+}
+
+// TestPeersReadmeOfTypeScript runs the tool of clients/typescript/README.md.
+func TestPeersReadmeOfTypeScript(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join("..", "clients", "typescript")
+	page, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile("(?s)```javascript\n(.*?)```").FindSubmatch(page)
+	if code == nil {
+		t.Fatal("the README has no example")
+	}
+	script := filepath.Join(dir, "example-bridge.mjs") // it imports the package by its name
+	if err := os.WriteFile(script, code[1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(script) })
+	s := startSystem(t, object{"v": 1, "rules": 1, "config": scripted, "tools": list{tool("get", object{
+		"tool_id": "weather.get", "tool_name": "weather_get", "executor": object{"kind": "effect", "target": "weather"},
+	})}})
+	s.models("turns: [{calls: [{tool: weather_get, arguments: {city: Bergen}}]}, {say: \"${result}\"}]", "scripted")
+	startDaemonWith(t, []string{"NATS_URL=" + s.url}, linkNode(t), script)
+	out, errOut, status := run(t, time.Minute, nil, "refold", "--nats", s.url, "run", "s1", "Weather in Bergen?")
+	if want := "rain in Bergen\n"; status != 0 || out != want {
+		t.Errorf("the run prints %q and %q, status %d; want %q", out, errOut, status, want)
+	}
+}
+
+// linkNode makes Node.js a program of the test's own, and returns its name.
+func linkNode(t *testing.T) string {
+	t.Helper()
+	name := "node-" + strings.ReplaceAll(t.Name(), "/", "-")
+	if err := os.Symlink(nodeProgram(t), program(name)); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // labJS is clients/typescript/testdata/lab.js as a daemon that a test kills.
 type labJS struct {
 	*system
@@ -45,16 +109,12 @@ type labJS struct {
 func startLabJS(t *testing.T, s *system, script string) *labJS {
 	t.Helper()
 	s.models(script, "scripted")
-	name := "node-" + strings.ReplaceAll(t.Name(), "/", "-")
-	if err := os.Symlink(nodeProgram(t), program(name)); err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	kept := make(chan struct{})
 	go func() { defer close(kept); s.keepLeaseShort(ctx) }()
 	t.Cleanup(func() { stop(); <-kept })
 	l := &labJS{system: s, ledger: filepath.Join(t.TempDir(), "ledger")}
-	l.bridge = startDaemonWith(t, []string{"NATS_URL=" + s.url}, name, filepath.Join("..", "clients", "typescript", "testdata", "lab.js"), l.ledger)
+	l.bridge = startDaemonWith(t, []string{"NATS_URL=" + s.url}, linkNode(t), filepath.Join("..", "clients", "typescript", "testdata", "lab.js"), l.ledger)
 	return l
 }
 

@@ -17,7 +17,8 @@ for line in sys.stdin:
         case "tools/list":
             result = {"tools": [{"name": n, "description": d, "annotations": a, "inputSchema": ARGUMENTS} for n, (d, a, _) in TOOLS.items()]}
         case "tools/call":
-            result = {"content": [{"type": "text", "text": TOOLS[params["name"]][2](**params["arguments"])}]}
+            _, _, call = TOOLS[params["name"]]
+            result = {"content": [{"type": "text", "text": call(**params["arguments"])}]}
         case _:
             result = {}
     if "id" in request:

@@ -75,6 +75,14 @@ chromium:
 		apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core; fi; \
 	command -v chromium >/dev/null || { echo "make $(or $(filter check-web,$(MAKECMDGOALS)),chromium): needs Chromium as chromium, and the fonts DejaVu: install them (Debian: apt-get install chromium fonts-dejavu-core)" >&2; exit 1; }
 
+# Installs Chromium, and the fonts of pages that bring none, from Debian's packages, as
+# root.
+.PHONY: chromium
+chromium:
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core; fi; \
+	command -v chromium >/dev/null || { echo "make $(or $(filter check-web,$(MAKECMDGOALS)),chromium): needs Chromium as chromium, and the fonts DejaVu: install them (Debian: apt-get install chromium fonts-dejavu-core)" >&2; exit 1; }
+
 .PHONY: promql
 promql: promtool ## parse the queries of dashboards and alerts with Prometheus's own parser (a separate Go module), and check the rules with promtool
 	cd internal/telemetry/dashboards/testdata/promql && GOFLAGS= GOWORK=off go test -count=1 -timeout 10m ./...

@@ -42,6 +42,7 @@ const tenants = 16
 // server is a process of refold serve, and the log that it serves.
 type server struct {
 	url    string
+	pages  *httptest.Server // the files of this folder, whose pages may call the server
 	tokens [tenants][2]string
 	used   atomic.Int32
 }
@@ -89,7 +90,8 @@ func start(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{}
+	s := &server{pages: httptest.NewServer(http.FileServer(http.Dir(".")))}
+	running = append(running, s.pages.Close)
 	files := map[string]string{
 		"record.json": string(record), "agents/helper.yaml": "model: obedient/obedient\ntools: [weather.get, form.sign]\n", "tokens.yaml": "tokens:\n",
 	}
@@ -126,7 +128,7 @@ func (s *server) serve(ctx context.Context, contextFile string) error {
 		}
 	}
 	process := exec.Command(program, "--context", contextFile, "serve", "--listen", "127.0.0.1:0",
-		"--tokens", filepath.Join(dir, "tokens.yaml"), "--agents", filepath.Join(dir, "agents"))
+		"--tokens", filepath.Join(dir, "tokens.yaml"), "--agents", filepath.Join(dir, "agents"), "--origin", s.pages.URL)
 	process.Stderr = os.Stderr
 	out, err := process.StdoutPipe()
 	if err == nil {
@@ -151,6 +153,7 @@ func (s *server) serve(ctx context.Context, contextFile string) error {
 // world is the server as one program uses it: with two tenants of its own.
 type world struct {
 	url, token, other string
+	pages             string       // the files of this folder
 	cut               string       // the same server, but each stream is cut after one event
 	cuts              atomic.Int64 // of streams at cut
 }
@@ -166,7 +169,7 @@ func serve(t *testing.T) *world {
 	if n >= tenants {
 		t.Fatalf("more than %d programs use the server: raise tenants", tenants)
 	}
-	w := &world{url: s.url, token: s.tokens[n][0], other: s.tokens[n][1]}
+	w := &world{url: s.url, pages: s.pages.URL, token: s.tokens[n][0], other: s.tokens[n][1]}
 	w.cut = w.cutting(t, s.url)
 	return w
 }

@@ -142,5 +142,6 @@ export async function pause(failures: number, signal?: AbortSignal, error?: unkn
 
 /** Returns a key of a request. */
 export function newKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const bytes = new Uint8Array(16).map(() => Math.random() * 256); // a key is unique, and no secret: Node.js 18 has no global crypto
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

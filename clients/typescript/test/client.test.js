@@ -52,6 +52,23 @@ test('the generated types are current', () => {
   execFileSync(process.execPath, ['generate.js', '--check'], { cwd: new URL('..', import.meta.url) });
 });
 
+test('the entry imports nothing, and names nothing of Node.js', () => {
+  const dist = new URL('../dist/', import.meta.url);
+  const seen = new Set();
+  const read = (file) => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    const code = readFileSync(new URL(file, dist), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
+    assert.doesNotMatch(code, /\bimport\(|\brequire\(|\b(process|Buffer|global|__dirname|setImmediate)\b/, file);
+    for (const [, from] of code.matchAll(/\bfrom\s*['"]([^'"]+)|\bimport\s*['"]([^'"]+)/g)) {
+      assert.match(from ?? '', /^\.\/[a-z]+\.js$/, `${file} imports ${from}`);
+      read(from);
+    }
+  };
+  read('./index.js');
+  assert.ok(seen.size > 3, 'it reads the files');
+});
+
 test('a stream goes on after a lost connection', async () => {
   const started = event('1-1', { type: 'run_started', run: 1 });
   const text = event('1-1-2-ab', { type: 'text', run: 1, turn: 1, delta: 'å😀' });

@@ -171,7 +171,7 @@ rules:
 func TestPeersBridgeInTypeScriptKilled(t *testing.T) {
 	t.Parallel()
 	l := startLabJS(t, startSystem(t, labRecord()), holdScript)
-	l.system.run(session.DoorIn, "s1", "go", nil)
+	l.run(session.DoorIn, "s1", "go", nil)
 	until(t, time.Minute, "both calls run", func() bool { return l.began("hold") == 1 && l.began("once") == 1 })
 	l.bridge.kill()
 	l.bridge.start()
@@ -195,11 +195,11 @@ rules:
     calls: [{tool: kill, arguments: {}}]
   - calls: [{tool: note, arguments: {}}]
 `)
-	l.system.run(session.DoorIn, "killer", "kill", nil)
+	l.run(session.DoorIn, "killer", "kill", nil)
 	for death := 1; death <= 3; death++ {
 		until(t, time.Minute, "a death", func() bool { return l.began("kill") == death })
 		if death == 1 {
-			l.system.run(session.DoorIn, "other", "note", nil)
+			l.run(session.DoorIn, "other", "note", nil)
 			l.view("other", "the other's call", func(v session.View) bool { return v.Batch != nil })
 		}
 		_ = l.bridge.cmd.Wait()
@@ -227,7 +227,7 @@ rules:
     say: over
   - calls: [{tool: once, arguments: {}}]
 `)
-	l.system.run(session.DoorIn, "s1", "go", nil)
+	l.run(session.DoorIn, "s1", "go", nil)
 	until(t, time.Minute, "the call runs", func() bool { return l.began("once") == 1 })
 	srv.kill()
 	srv.start()
@@ -240,7 +240,7 @@ rules:
 	if err := l.js.DeleteConsumer(t.Context(), l.names.EffectsStream(), "tool-lab"); err != nil {
 		t.Fatal(err)
 	}
-	l.system.run(session.DoorIn, "s2", "go", nil)
+	l.run(session.DoorIn, "s2", "go", nil)
 	l.wantEnd("s2", 1, session.Completed, "")
 	l.wantOutcomes("s2", "succeeded")
 	if err := l.bridge.drain(10 * time.Second); err != nil {

@@ -17,6 +17,7 @@ import { Worker, type Log } from './worker.js';
 const BEAT_EVERY = 500;
 const AGAIN = 1000;
 const PULL_FOR = 5000;
+const FORGET_EVERY = 60_000;
 const RECONNECT_WAIT = 250;
 const GRACE = 20_000;
 /** For the last settlements, after the grace time. */
@@ -65,7 +66,7 @@ export class Bridge {
   #connected = true;
   #connection = 1;
 
-  private constructor(options: ServeOptions, nc: NatsConnection, wire: Wire, log: Log) {
+  private constructor(options: ServeOptions, targets: Map<string, Tool[]>, nc: NatsConnection, wire: Wire, log: Log) {
     setMaxListeners(0, this.#draining.signal, this.#ended.signal); // each call in progress listens
     this.#options = options;
     this.#nc = nc;
@@ -78,15 +79,16 @@ export class Bridge {
       draining: this.#draining.signal, ended: this.#ended.signal,
       claims: new Claims(this.#instance, wire, this.#detector, neighbours, this.#clock, this.#draining.signal),
     };
-    this.#workers = [...byTarget(options.tools)].map(([target, tools]) => new Worker(target, tools, parts));
+    this.#workers = [...targets].map(([target, tools]) => new Worker(target, tools, parts));
   }
 
   static async open(options: ServeOptions): Promise<Bridge> {
+    const targets = byTarget(options.tools);
     const { servers = 'nats://127.0.0.1:4222', connection = {}, prefix = 'refold', apiPrefix = '$JS.API', name = 'bridge' } = options;
     const nc = await connect({ name, maxReconnectAttempts: -1, reconnectTimeWait: RECONNECT_WAIT, ...connection, servers }).catch((error: unknown) => {
       throw new Error(`can't connect to NATS at ${String(servers)}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     });
-    return new Bridge(options, nc, await Wire.open(nc, prefix, apiPrefix), options.log ?? toStandardError);
+    return new Bridge(options, targets, nc, await Wire.open(nc, prefix, apiPrefix), options.log ?? toStandardError);
   }
 
   /** Tools that did not end when they were told to. */
@@ -104,6 +106,7 @@ export class Bridge {
     try {
       await Promise.race([closed, this.#serve(timers)]);
     } finally {
+      this.#draining.abort();
       this.#ended.abort();
       this.#clock.end();
       timers.forEach(clearInterval);
@@ -126,9 +129,9 @@ export class Bridge {
       if (++serving === this.#workers.length) this.#options.onServing?.(this.#instance);
     }));
     await within(new Promise(() => {}), undefined, this.#draining.signal);
-    await within(this.#idle(), this.#options.graceMs ?? GRACE);
+    await within(this.#idle(), this.#options.graceMs ?? GRACE, this.#ended.signal);
     this.#workers.forEach((w) => w.stop());
-    await within(this.#idle(), STOP_WITHIN + SETTLE_WITHIN);
+    await within(this.#idle(), STOP_WITHIN + SETTLE_WITHIN, this.#ended.signal);
     await Promise.all(pulls);
   }
 
@@ -200,7 +203,7 @@ export class Bridge {
         const { consumer, lease } = await this.#wire.consumer(w.target);
         if (!began) {
           began = true;
-          timers.push(setInterval(() => w.extend(), lease / 3));
+          timers.push(setInterval(() => !this.#nc.isClosed() && w.extend(), lease / 3), setInterval(() => w.forget(), FORGET_EVERY));
           serving();
         }
         for (told = ''; !stopping.aborted; ) {
@@ -211,7 +214,9 @@ export class Bridge {
           const messages = await consumer.fetch({ max_messages: most - w.running, expires: PULL_FOR });
           const end = () => messages.stop();
           stopping.addEventListener('abort', end);
-          for await (const m of messages) void this.#take(w, m);
+          for await (const m of messages) {
+            this.#take(w, m).catch((error: unknown) => this.#log('a delivery is not answered', { subject: m.subject, error: String(error) }));
+          }
           stopping.removeEventListener('abort', end);
         }
       } catch (error) {

@@ -79,9 +79,13 @@ export class Worker {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Extends all leases, and forgets what is old. */
+  /** Extends all leases. */
   extend(): void {
     for (const e of this.#running.values()) e.delivery?.working();
+  }
+
+  /** Forgets settled effects that are old. */
+  forget(): void {
     const now = this.#with.clock.now();
     for (const [key, { until }] of this.#memory) if (until < now) this.#memory.delete(key);
   }

@@ -80,6 +80,15 @@ func TestPeersClientsPlayTheSameScenarios(t *testing.T) {
 	}
 }
 
+// FD-06: each operation of web/openapi.json has a method with the types that are generated
+// from it, and the server answers it with success.
+func TestPeersTypeScriptCallsEachOperation(t *testing.T) {
+	t.Parallel()
+	if left := clients[2].run(t, serve(t), "node", "operations.js"); left != "" {
+		t.Errorf("no method called with success:\n%s", left)
+	}
+}
+
 // The examples of each README run, and print what it says.
 func TestPeersExamples(t *testing.T) {
 	t.Parallel()

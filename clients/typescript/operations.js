@@ -1,0 +1,62 @@
+// Calls each operation of web/openapi.json by the client's method for it, on a server:
+//
+//   REFOLD_URL=… REFOLD_TOKEN=… node operations.js
+//
+// It prints the operations that no method called with success: none.
+import { readFileSync } from 'node:fs';
+import { Refold } from '@refold/client';
+
+const { paths } = JSON.parse(readFileSync(new URL('../../web/openapi.json', import.meta.url), 'utf8'));
+const left = new Map(Object.entries(paths).flatMap(([path, of]) => Object.keys(of).map((method) => [
+  `${method.toUpperCase()} ${path}`, new RegExp(`^${method.toUpperCase()} ${path.replace(/\{[a-z]+\}/g, '[^/]+')}$`),
+])).filter(([operation]) => / \/v1\//.test(operation) && !/ \/v1\/(ai-sdk|ag-ui)\//.test(operation))); // those are for the libraries of others
+
+if (left.size === 0) throw new Error('the document has no operation');
+
+/** A fetch that crosses out what is answered with success. */
+async function watched(url, init) {
+  const response = await fetch(url, init);
+  const called = `${init.method} ${new URL(url).pathname}`;
+  for (const [operation, matches] of left) if (response.ok && matches.test(called)) left.delete(operation);
+  return response;
+}
+
+const refold = new Refold({ url: process.env.REFOLD_URL, token: process.env.REFOLD_TOKEN, fetch: watched });
+const sign = 'call form_sign {"text":"A"}';
+
+/** Waits until a run asks for approval. */
+async function asked(run) {
+  for await (const u of run.updates()) if (u.type === 'approval_asked') return;
+}
+
+/** Requests a run that waits for a person. */
+async function waiting(session) {
+  const run = await session.ask(sign);
+  await asked(run);
+  return run;
+}
+
+const session = refold.agent('helper').session('each');
+const notes = await session.upload('My notes.', { name: 'notes.txt' });
+await (await session.ask([{ text: 'say Hello.' }, { blob: notes.blob }])).wait().catch(() => {}); // the model understands texts alone
+const run = await waiting(session);
+await session.steer('say Steered.');
+await session.setFacts({ plan: 'gold' });
+await session.setOverrides({ scope: 'session', disable: [] });
+await session.pause();
+await session.resume();
+const [approval] = await refold.approvals();
+await session.approve(approval);
+await run.wait();
+await session.setAgent('helper');
+await session.view();
+for (const format of ['json', 'md', 'openai', 'anthropic']) await session.transcript(format);
+await (await waiting(session)).cancel();
+await waiting(session);
+await session.cancel();
+await waiting(session);
+await session.interrupt();
+for await (const row of refold.sessions()) if (row.session !== 'each') throw new Error(`another tenant's session: ${row.session}`);
+await session.end();
+
+for (const operation of left.keys()) console.log(operation);

@@ -7,6 +7,7 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,6 +59,32 @@ func TestPeersExampleBridgeJS(t *testing.T) {
 	if want := "Done: hohoho\n"; status != 0 || out != want {
 		t.Errorf("the run prints %q and %q, status %d; want %q", out, errOut, status, want)
 	}
+}
+
+// TestPeersBridgeInTypeScriptAsItsUser: the rights that refold roles gives a bridge of tools
+// suffice, and it tries nothing else.
+func TestPeersBridgeInTypeScriptAsItsUser(t *testing.T) {
+	t.Parallel()
+	g := writeRoles(t, "tenants: {refold: {session-actors: [actor], clients: [chat], models: {models: [scripted]}, tools: {text: [text]}}}")
+	g.startServer()
+	dir := filepath.Join("..", "examples", "bridge-js")
+	record, said, status := run(t, time.Minute, []byte(`{"v":1,"rules":1,"config":{"provider":"scripted","model":"any"}}`), linkNode(t), filepath.Join(dir, "text.js"), "--install")
+	if status != 0 {
+		t.Fatalf("--install: %s", said)
+	}
+	var install object
+	if err := json.Unmarshal([]byte(record), &install); err != nil {
+		t.Fatal(err)
+	}
+	s := g.start(install)
+	startDaemon(t, "bridge", g.daemon("models", "--model", "scripted=scripted:"+filepath.Join(dir, "model.yaml"))...)
+	env := []string{"NATS_URL=" + g.plain, "NATS_CONTEXT=" + g.file("text", "context.json")}
+	startDaemonWith(t, env, "node-"+t.Name(), filepath.Join(dir, "text.js"))
+	if out, errOut := g.refold("chat", 0, nil, "run", "s1", "Say it three times."); out != "Done: hohoho\n" {
+		t.Errorf("the run prints %q and %q", out, errOut)
+	}
+	s.wantEnd("s1", 1, session.Completed, "")
+	g.wantNone()
 }
 
 // TestPeersReadmeOfTypeScript runs the tool of clients/typescript/README.md.

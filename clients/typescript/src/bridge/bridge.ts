@@ -5,6 +5,7 @@ import type { JsMsg } from '@nats-io/jetstream';
 import { connect, type NatsConnection, type NodeConnectionOptions } from '@nats-io/transport-node';
 import { Claims } from './claims.js';
 import { ServerClock } from './clock.js';
+import { readContext, type Context } from './context.js';
 import { Detector } from './detector.js';
 import { STOP_WITHIN, type Delivery } from './execution.js';
 import { Neighbours } from './neighbours.js';
@@ -29,13 +30,15 @@ const TOOLS_MAX = 1024;
 export interface ServeOptions {
   /** What the process serves: at least one tool. */
   tools: Tool[];
-  /** Of NATS; nats://127.0.0.1:4222 if absent. */
-  servers?: string | string[];
+  /** Of NATS; the context's if absent, else nats://127.0.0.1:4222. */
+  servers?: string | string[] | undefined;
+  /** The file of a context of the nats tool, such as the context.json of a user that refold roles writes. */
+  context?: string | undefined;
   /** Credentials, TLS and the like, for @nats-io/transport-node. */
   connection?: Omit<NodeConnectionOptions, 'servers'>;
   /** The deployment's prefix; refold if absent. */
   prefix?: string;
-  /** jetstream_api_prefix of the user's context.json; $JS.API if absent. */
+  /** Of the JetStream API; the context's if absent, else $JS.API. */
   apiPrefix?: string;
   /** The bridge's name in settlements and in NATS, for people. */
   name?: string;
@@ -84,8 +87,12 @@ export class Bridge {
 
   static async open(options: ServeOptions): Promise<Bridge> {
     const targets = byTarget(options.tools);
-    const { servers = 'nats://127.0.0.1:4222', connection = {}, prefix = 'refold', apiPrefix = '$JS.API', name = 'bridge' } = options;
-    const nc = await connect({ name, maxReconnectAttempts: -1, reconnectTimeWait: RECONNECT_WAIT, ...connection, servers }).catch((error: unknown) => {
+    const { prefix = 'refold', name = 'bridge' } = options;
+    const context: Context = options.context ? readContext(options.context) : { connection: {} };
+    const servers = options.servers ?? context.servers ?? 'nats://127.0.0.1:4222';
+    const apiPrefix = options.apiPrefix ?? context.apiPrefix ?? '$JS.API';
+    const ours = { name, maxReconnectAttempts: -1, reconnectTimeWait: RECONNECT_WAIT };
+    const nc = await connect({ ...ours, ...context.connection, ...options.connection, servers }).catch((error: unknown) => {
       throw new Error(`can't connect to NATS at ${String(servers)}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     });
     return new Bridge(options, targets, nc, await Wire.open(nc, prefix, apiPrefix), options.log ?? toStandardError);

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/spaces"
@@ -43,6 +45,15 @@ func (n Notice) Body() any {
 		return decode(n.Data)
 	}
 	return nil
+}
+
+// NoticeTypes returns the types of the notices that are stored, sorted. Those of progress
+// are not among them.
+func NoticeTypes() []string {
+	all := slices.Sorted(maps.Keys(bodies))
+	return slices.DeleteFunc(all, func(name string) bool {
+		return name == session.ProgressTurnSettled || name == session.ProgressCallSettled
+	})
 }
 
 var bodies = map[string]func(json.RawMessage) any{

@@ -39,10 +39,11 @@ tenants:
     publishers: [ci]
     app-asks: [shop]
     apps: [owner]
+    http: {front: [crm]}
 `
 
 // attackers are all users whom nobody has trusted with deletions.
-var attackers = []string{"chat", "approver", "operator", "auditor", "models", "tools", "steps", "spaces", "ci", "shop", "owner"}
+var attackers = []string{"chat", "approver", "operator", "auditor", "models", "tools", "steps", "spaces", "ci", "shop", "owner", "front"}
 
 const helloScript = "rules:\n  - shown: {last: tool}\n    say: done\n  - say: hi\n"
 
@@ -143,7 +144,7 @@ func TestAttackStreamsOfOthers(t *testing.T) {
 		}
 		for _, subject := range []string{
 			"refold.in.s1", "refold.ctl.s1", "refold.approve.s1", "refold.llm.s1", "refold.tool.s1", "refold.step.s1", "refold.space.s1", "refold.wake.s1", "refold.install",
-			"refold.pack.crm.v1", "refold.out.s1", "refold.timer.s1.w1.1", "refold.due.s1.w1", "refold.fx.tool.host.s1.r1t1c0", "refold.fx.claim.tool.host.s1.r9t1c0",
+			"refold.pack.crm.v1", "refold.out.s1", "refold.dead.crm.s1", "refold.timer.s1.w1.1", "refold.due.s1.w1", "refold.fx.tool.host.s1.r1t1c0", "refold.fx.claim.tool.host.s1.r9t1c0",
 			"$O.REFOLD_BLOBS.C.x", blobSubject(kept), "$KV.REFOLD_SNAPSHOTS.s.s1", "$KV.REFOLD_SNAPSHOTS.q.s9",
 		} {
 			for _, headers := range [][]string{

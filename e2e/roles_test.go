@@ -41,6 +41,7 @@ tenants:
       shop: [shop]
     step-hooks: {steps: [mine]}
     app-asks: [shop]
+    http: {front: [crm]}
     services: {orders: {bridge: asks, subjects: ["orders.*"]}}
 `
 

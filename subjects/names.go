@@ -68,6 +68,9 @@ func (n Names) PacksStream() string { return n.upper + "_PACKS" }
 // NoticesStream holds notices.
 func (n Names) NoticesStream() string { return n.upper + "_OUT" }
 
+// DeadStream is the stream of dead letters: notices that no receiver of a webhook took.
+func (n Names) DeadStream() string { return n.upper + "_DEAD" }
+
 // TimersStream holds message schedules and the due messages that they send.
 func (n Names) TimersStream() string { return n.upper + "_TIMERS" }
 
@@ -87,7 +90,7 @@ func (n Names) BlobsStream() string { return "OBJ_" + n.BlobsBucket() }
 func (n Names) Streams() []string {
 	return []string{
 		n.LogStream(), n.EffectsStream(), n.NoticesStream(), n.TimersStream(),
-		n.SnapshotsStream(), n.BlobsStream(), n.PacksStream(),
+		n.SnapshotsStream(), n.BlobsStream(), n.PacksStream(), n.DeadStream(),
 	}
 }
 
@@ -109,6 +112,8 @@ func (n Names) StreamSubjects(stream string) []string {
 		return append(all, n.join("fx", claimToken, "*", "*", "*", "*"), n.join("fx", claimToken, "*", "*", "*", "*", "*"))
 	case n.PacksStream():
 		return []string{n.PackAll(), n.PackSignatures()}
+	case n.DeadStream():
+		return []string{n.DeadAll()}
 	case n.NoticesStream():
 		return []string{n.OutAll()}
 	case n.TimersStream():

@@ -19,7 +19,7 @@ type flags struct {
 	settings.Connection `yaml:",inline"`
 	Replicas            int `yaml:"replicas" group:"NATS" default:"0" help:"Replicas of every stream; 0 is one for a new stream, and leaves others as they are."`
 
-	Consumers []string `name:"consumer" yaml:"consumer" group:"NATS" placeholder:"CLASS/TARGET" help:"Consumer of bridges that may create none, such as tool/host; refold roles lists those of its users. May be repeated."`
+	Consumers []string `name:"consumer" yaml:"consumer" group:"NATS" placeholder:"CLASS/TARGET" help:"Consumer of bridges or webhooks that may create none, such as tool/host or webhook/crm; refold roles lists those of its users. May be repeated."`
 
 	Install string `yaml:"install" placeholder:"FILE" help:"Install record to publish if the log has none: tools, profiles, default config. Default: the built-in one."`
 
@@ -67,8 +67,12 @@ func parse(args []string, env settings.Environment, stdout, stderr io.Writer) (f
 	}
 	for _, c := range f.Consumers {
 		class, target := consumerOf(c)
-		if _, err := subjects.BridgeName(class, target); err != nil {
-			return f, false, fmt.Errorf("--consumer %s: want CLASS/TARGET, such as tool/host: %w", c, err)
+		_, err := subjects.BridgeName(class, target)
+		if class == subjects.ClassWebhook {
+			_, err = subjects.WebhookConsumer(target)
+		}
+		if err != nil {
+			return f, false, fmt.Errorf("--consumer %s: want CLASS/TARGET, such as tool/host or webhook/crm: %w", c, err)
 		}
 	}
 	return f, false, nil

@@ -32,7 +32,7 @@ type EffectPuller struct {
 
 	once
 	mu   sync.Mutex
-	held map[string]*heldEffect // by subject: an effect is carried out once at a time
+	held map[string]*leased // by subject: an effect is carried out once at a time
 }
 
 // Effects returns the puller of a class and target.
@@ -40,7 +40,7 @@ func (s *Source) Effects(conf *streams.Conf, class session.Class, target string)
 	return &EffectPuller{
 		source: s, conf: conf, class: class, target: target,
 		log:     s.conn.Log.With("class", string(class), "target", target),
-		workers: make(workerPool), held: make(map[string]*heldEffect), once: once{draining: make(chan struct{})},
+		workers: make(workerPool), held: make(map[string]*leased), once: once{draining: make(chan struct{})},
 	}
 }
 
@@ -107,7 +107,7 @@ type EffectDelivery struct {
 	Seq                 uint64 // of the effects stream
 	Again               bool   // the server remembers an earlier delivery
 
-	held heldEffect
+	held leased
 	of   *EffectPuller
 	done atomic.Bool
 }
@@ -121,14 +121,15 @@ func (o *carryOut) Run() {
 	d.Done()
 }
 
-// heldEffect is an effect that this process is carrying out.
-type heldEffect struct {
+// leased is a delivery that this process works on: its lease is extended until it has its
+// answer.
+type leased struct {
 	source  *Source
 	payload []byte
 
 	mu     sync.Mutex
 	token  token  // of the latest delivery
-	answer []byte // nil while it is being carried out
+	answer []byte // nil while it is worked on
 }
 
 // Ack acknowledges the settled effect. It returns at once. The effect is not delivered
@@ -152,7 +153,7 @@ func (d *EffectDelivery) Done() {
 }
 
 // end sends the final answer, and repeats it for redeliveries.
-func (h *heldEffect) end(answer []byte) {
+func (h *leased) end(answer []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.answer = answer
@@ -161,7 +162,7 @@ func (h *heldEffect) end(answer []byte) {
 
 // extend extends the lease, unless the delivery has its answer: after a nak it would
 // delay the redelivery.
-func (h *heldEffect) extend() {
+func (h *leased) extend() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.answer == nil {
@@ -171,7 +172,7 @@ func (h *heldEffect) extend() {
 
 // redelivered answers a redelivery: the server has begun another lease, or has
 // forgotten the answer.
-func (h *heldEffect) redelivered(t token) {
+func (h *leased) redelivered(t token) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.token = t
@@ -183,7 +184,7 @@ func (h *heldEffect) redelivered(t token) {
 }
 
 // send may fail; the server redelivers the effect then.
-func (h *heldEffect) send(body []byte) { _ = h.source.respond(h.token, body) }
+func (h *leased) send(body []byte) { _ = h.source.respond(h.token, body) }
 
 // accept carries an effect out, or returns it to the server.
 func (p *EffectPuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
@@ -200,7 +201,7 @@ func (p *EffectPuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
 	d := &EffectDelivery{
 		EffectName: name, Subject: m.Subject, Payload: m.Data,
 		TraceParent: natsio.TraceParentOf(m.Header), Seq: at.Seq, Again: at.Count > 1,
-		of: p, held: heldEffect{source: p.source, payload: m.Data, token: of},
+		of: p, held: leased{source: p.source, payload: m.Data, token: of},
 	}
 	if other := p.hold(d); other != nil {
 		other.redelivered(of)
@@ -217,7 +218,7 @@ func (p *EffectPuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
 // hold records that an effect is being carried out. If it already is, hold returns that
 // one. An effect of the same name with other bytes replaces the held one: the stream
 // holds one message of a name, so it has lost the former, and its tokens are void.
-func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect) {
+func (p *EffectPuller) hold(d *EffectDelivery) (other *leased) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if other, known := p.held[d.Subject]; known && bytes.Equal(other.payload, d.Payload) {
@@ -237,7 +238,7 @@ func (p *EffectPuller) release(d *EffectDelivery) {
 
 func (p *EffectPuller) extend() {
 	p.mu.Lock()
-	all := make([]*heldEffect, 0, len(p.held))
+	all := make([]*leased, 0, len(p.held))
 	for _, h := range p.held {
 		all = append(all, h)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
 )
 
 // Times of pull requests.
@@ -50,6 +51,8 @@ type puller struct {
 	held     atomic.Int64   // accepted deliveries
 	freed    chan struct{}  // of capacity 1: held is below lowWater
 	lowWater atomic.Int64   // the puller requests more when held is below
+
+	pin *pin // nil: the consumer pins no client
 
 	asked       int  // deliveries that open requests may still get
 	attached    bool // the requests are not void
@@ -119,6 +122,9 @@ func (l *puller) drain() {
 	l.draining = true
 	l.lowWater.Store(math.MaxInt64) // any delivery that ends may be the last
 	l.detach()                      // messages that still arrive are returned
+	if l.pin != nil {
+		l.pin.giveBack()
+	}
 }
 
 // fill requests deliveries for the free slots, once open requests cover less than half
@@ -135,9 +141,14 @@ func (l *puller) fill() pullEnd {
 	slots := l.slots - int(l.held.Load())
 	free := slots - l.asked
 	if free <= 0 || 2*l.asked >= slots {
+		l.keepPin()
 		return pullRuns
 	}
-	if err := l.ask(PullRequest{Batch: free, Expires: pullExpires, Heartbeat: pullHeartbeat}); err == nil {
+	r := PullRequest{Batch: free, Expires: pullExpires, Heartbeat: pullHeartbeat}
+	if l.pin != nil {
+		r.Group, r.Pin, l.pin.asked = subjects.WebhookGroup, l.pin.id, time.Now()
+	}
+	if err := l.ask(r); err == nil {
 		l.asked += free
 	}
 	return pullRuns
@@ -151,6 +162,9 @@ func (l *puller) check(ctx context.Context, now time.Time) pullEnd {
 	}
 	lost := l.source.conn.Incarnation() != l.incarnation || l.asked > 0 && len(l.msgs) == 0 && now.Sub(l.heard) > pullSilence
 	if l.draining || l.attached && !lost || !l.source.conn.IsConnected() {
+		if l.pin != nil && l.attached && !lost {
+			l.pin.check(ctx)
+		}
 		return pullRuns
 	}
 	// attach must not delay the next extension.
@@ -175,6 +189,7 @@ func (l *puller) receive(m *nats.Msg) pullEnd {
 		l.receiveStatus(status)
 	} else if at, ok := natsio.ReadAckReply(m); ok {
 		l.asked = max(l.asked-1, 0)
+		l.readPin(m)
 		l.of.accept(m, at, token{m.Reply, l.incarnation})
 	}
 	return pullRuns
@@ -184,7 +199,12 @@ func (l *puller) receiveStatus(s pullStatus) {
 	switch s.code {
 	case statusHeartbeat:
 	case statusTimeout:
+		if l.pin != nil && s.request == l.pin.kept {
+			return
+		}
 		l.asked = max(l.asked-s.left, 0)
+	case statusWrongPin:
+		l.losePin()
 	default:
 		l.of.logRefused(s.fault())
 		l.attached = false

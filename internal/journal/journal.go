@@ -14,8 +14,8 @@ type Journal struct {
 	streams *streams.Streams
 
 	// Every stream has one committer.
-	logs, effects, timers, notices, packs *committer
-	unanswered                            *unanswered // of a core-only client; else nil
+	logs, effects, timers, notices, packs, dead *committer
+	unanswered                                  *unanswered // of a core-only client; else nil
 }
 
 // New returns the journal of a connection. With coreOnly it does not use the JetStream
@@ -26,7 +26,7 @@ func New(conn *natsio.Conn, s *streams.Streams, coreOnly bool) *Journal {
 	j.logs, j.effects = newCommitter(j, names.LogStream()), newCommitter(j, names.EffectsStream())
 	j.timers, j.notices = newCommitter(j, names.TimersStream()), newCommitter(j, names.NoticesStream())
 	j.timers.gap = wakesGap
-	j.packs = newCommitter(j, names.PacksStream())
+	j.packs, j.dead = newCommitter(j, names.PacksStream()), newCommitter(j, names.DeadStream())
 	if coreOnly {
 		j.unanswered = &unanswered{}
 	}
@@ -36,7 +36,7 @@ func New(conn *natsio.Conn, s *streams.Streams, coreOnly bool) *Journal {
 // Close makes calls that wait for an outcome return ErrClosed. It does not close the
 // connection.
 func (j *Journal) Close() {
-	for _, c := range []*committer{j.logs, j.effects, j.timers, j.notices, j.packs} {
+	for _, c := range []*committer{j.logs, j.effects, j.timers, j.notices, j.packs, j.dead} {
 		c.close()
 	}
 }

@@ -57,6 +57,9 @@ type Tenant struct {
 	StepHooks    map[string][]string `yaml:"step-hooks"`
 	SpaceReaders map[string][]string `yaml:"space-readers"`
 
+	// HTTP are servers of the HTTP API, and the webhooks of each; none is [].
+	HTTP map[string][]string `yaml:"http"`
+
 	// Buckets are object stores in the streams' account, by their space-reader.
 	Buckets map[string][]string `yaml:"buckets"`
 
@@ -163,7 +166,7 @@ func (t *Tenant) users(prefix string) (all []User) {
 		{SessionActor, t.SessionActors, nil}, {Admin, t.Admins, nil}, {Client, t.Clients, nil}, {Approver, t.Approvers, nil},
 		{Operator, t.Operators, nil}, {Auditor, t.Auditors, nil}, {Publishers, t.Publishers, nil}, {Loopback, t.Loopback, nil},
 		{App, t.Apps, nil}, {AppAsk, t.AppAsks, nil},
-		{Models, nil, t.Models}, {Tools, nil, t.Tools}, {StepHooks, nil, t.StepHooks}, {SpaceReaders, nil, t.SpaceReaders},
+		{Models, nil, t.Models}, {Tools, nil, t.Tools}, {StepHooks, nil, t.StepHooks}, {SpaceReaders, nil, t.SpaceReaders}, {HTTP, nil, t.HTTP},
 	} {
 		for _, name := range slices.Concat(of.names, slices.Sorted(maps.Keys(of.targets))) {
 			u := User{Prefix: prefix, Role: of.role, Name: name, Targets: of.targets[name]}

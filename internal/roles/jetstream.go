@@ -18,7 +18,7 @@ const (
 // readers are the roles that connect to JetStream. Daemons ask for the number of copies
 // of each stream.
 func readers() []Role {
-	return append(bridges(), SessionActor, Approver, Operator, Auditor, App, AppAsk)
+	return append(bridges(), SessionActor, Approver, Operator, Auditor, App, AppAsk, HTTP)
 }
 
 // read returns the row for reading a stream.
@@ -47,20 +47,21 @@ func readRows() []Row {
 		// Bridges compare what an interrupted effect was settled with, and read results of
 		// earlier calls again; models and step hooks read the transcript. Apps fold their
 		// sessions.
-		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, AppAsk, Approver),
+		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, AppAsk, HTTP, Approver),
 		// Bridges read the claims that theirs conflict with.
 		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(), SessionActor, Operator, Auditor)...),
-		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor, App, AppAsk),
+		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor, App, AppAsk, HTTP),
+		read("dead letters", "notices that no receiver of a webhook took", subjects.Names.DeadStream, Operator, Auditor),
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
-		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, App, AppAsk, Approver),
+		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, App, AppAsk, HTTP, Approver),
 		{Name: "look up blobs", About: "whether a content is stored, by its hash", Answers: Once, May: grant(Publish, writers()...),
 			Patterns: one(func(n subjects.Names) string {
 				return api + "DIRECT.GET." + n.BlobsStream() + "." + n.BlobSubject("*")
 			})},
-		// Models and step hooks are shown inputs and results, apps show answers, approvers the texts of packs, tools read skills and the
+		// Models and step hooks are shown inputs and results, apps and servers of the HTTP API show answers, approvers the texts of packs, tools read skills and the
 		// manifests of packs, a reader of a space the manifest that a partial sync begins
 		// with.
-		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, App, Approver),
+		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, App, HTTP, Approver),
 		onlySessionTools(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Tools, SpaceReaders, Publishers)),
 		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: grant(Publish, SpaceReaders)},
 	}
@@ -78,6 +79,7 @@ func buckets(_ subjects.Names, u User) (all []string) {
 func pullRows() []Row {
 	return []Row{
 		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: grant(Publish, bridges()...)},
+		{Name: "pull its webhooks", About: "one consumer for each webhook", Answers: Often, Patterns: hooks, May: grant(Publish, HTTP)},
 		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: grant(Publish, Tools),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
 		{Name: "list consumers", About: "whether one is paused", Answers: Once, May: grant(Publish, Auditor),
@@ -133,10 +135,24 @@ func pulls(n subjects.Names, u User) (all []string) {
 		if err != nil {
 			continue // Users has reported it
 		}
-		at := n.EffectsStream() + "." + name
-		all = append(all, api+"CONSUMER.INFO."+at, api+"CONSUMER.MSG.NEXT."+at, acks+at+".>", acks+"*.*."+at+".>")
+		all = append(all, pull(n.EffectsStream()+"."+name)...)
 	}
 	return all
+}
+
+// hooks are the requests to the consumers of a user's webhooks.
+func hooks(n subjects.Names, u User) (all []string) {
+	for _, c := range u.consumers() {
+		if name, err := subjects.WebhookConsumer(c.Target); err == nil { // Users has reported the others
+			all = append(all, pull(n.NoticesStream()+"."+name)...)
+		}
+	}
+	return all
+}
+
+// pull are the requests of who pulls from a consumer that exists.
+func pull(at string) []string {
+	return []string{api + "CONSUMER.INFO." + at, api + "CONSUMER.MSG.NEXT." + at, acks + at + ".>", acks + "*.*." + at + ".>"}
 }
 
 // each prepends begin to every text.

@@ -153,6 +153,8 @@ func TestInvalidFilesAreRefused(t *testing.T) {
 		{tenant(", models: {models: ['a.b']}"), "models models: "},
 		{tenant(", tools: {a: [host], b: [host]}"), "tool/host is served by a and by b"},
 		{tenant(", apps: [b], tools: {a: [x], b: [x]}"), "tool/x is served by b and by a"},
+		{tenant(", http: {web: ['a.b']}"), "http web: "},
+		{tenant(", http: {a: [crm], b: [crm]}"), "webhook/crm is served by a and by b"},
 		{tenant(", services: {s: {bridge: b, subjects: [s.x]}}"), `no user of tools is called "b"`},
 		{tenant(", tools: {b: [x]}, services: {s: {bridge: b}}"), "name the subjects that it answers"},
 		{tenant(", tools: {b: [x]}, services: {s: {bridge: b, subjects: [refold.ctl.*]}}"), "begin with a token of its own"},

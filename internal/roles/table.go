@@ -28,7 +28,10 @@ const (
 	App Role = "app"
 	// AppAsk is for programs that only ask agents which others own.
 	AppAsk Role = "app-ask"
-	Admin  Role = "admin"
+	// HTTP is for refold serve: what its tokens' holders may do without operating or
+	// approving, and the webhooks of its name.
+	HTTP  Role = "http"
+	Admin Role = "admin"
 	// Loopback is for programs without a key: they may do what a client and an
 	// approver may. It has no column of its own.
 	Loopback Role = "loopback"
@@ -36,7 +39,7 @@ const (
 
 // Roles are the roles of the table, in the order in which it is printed.
 func Roles() []Role {
-	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App, AppAsk}
+	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App, AppAsk, HTTP}
 }
 
 // Act is what a user may do with a subject.
@@ -108,11 +111,11 @@ func bridges() (all []Role) {
 // writers are the roles that store blobs: snapshots and descriptors, files of install
 // records, answers, results, files of spaces and packs, inputs.
 func writers() []Role {
-	return []Role{SessionActor, Operator, Models, Tools, SpaceReaders, Publishers, App, AppAsk}
+	return []Role{SessionActor, Operator, Models, Tools, SpaceReaders, Publishers, App, AppAsk, HTTP}
 }
 
 // watchers are the roles that read everything that sessions publish.
-func watchers() []Role { return []Role{Client, Operator, Auditor, App, AppAsk} }
+func watchers() []Role { return []Role{Client, Operator, Auditor, App, AppAsk, HTTP} }
 
 // door returns the row of a door.
 func door(d session.Door, about string, roles ...Role) Row {
@@ -146,7 +149,7 @@ func Table() []Row {
 
 func doorRows() []Row {
 	rows := []Row{
-		answeredIfFull(door(session.DoorIn, "request runs, steer, cancel", Client, Operator, App, AppAsk)),
+		answeredIfFull(door(session.DoorIn, "request runs, steer, cancel", Client, Operator, App, AppAsk, HTTP)),
 		door(session.DoorCtl, "configure sessions", Operator, App),
 		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator, App),
 	}
@@ -159,7 +162,7 @@ func doorRows() []Row {
 func publishedRows() []Row {
 	return []Row{
 		{Name: "view", About: "what a session looks like", Answers: Once, Patterns: one(subjects.Names.ViewAll),
-			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, App, AppAsk)},
+			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, App, AppAsk, HTTP)},
 		onlySessionTools(Row{Name: "readers of spaces", About: "what they would read now; of tools, only for the user of the target refold", Answers: Once, Patterns: readersOf,
 			May: addGrant(grant(Serve, SpaceReaders), Publish, Tools)}),
 		{Name: "out", About: "notices", Answers: Once, Patterns: one(subjects.Names.OutAll),
@@ -208,6 +211,7 @@ func storeRows() []Row {
 	return []Row{
 		{Name: "effects, claims", About: "effects that sessions open", Answers: Once, Patterns: one(subjects.Names.EffectsAll), May: grant(Publish, SessionActor)},
 		{Name: "claims of its targets", About: "which bridge carries out an effect", Answers: Once, Patterns: claims, May: grant(Publish, bridges()...)},
+		{Name: "dead letters of its webhooks", About: "notices that no receiver took", Answers: Once, Patterns: dead, May: grant(Publish, HTTP)},
 		{Name: "due", About: "messages of schedules", Patterns: one(subjects.Names.DueAll)},
 		{Name: "stored events", About: "as stored in the log", Patterns: one(func(n subjects.Names) string { return n.StoredAll(session.DoorCtl) })},
 		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: grant(Publish, SessionActor)},
@@ -220,6 +224,16 @@ func storeRows() []Row {
 		{Name: "blobs", About: "contents by hash: add some", Answers: Once, May: grant(Publish, writers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.BlobsStream()) })},
 	}
+}
+
+// dead are the dead letters of a user's webhooks.
+func dead(n subjects.Names, u User) (all []string) {
+	for _, c := range u.consumers() {
+		if subject, err := n.DeadOf(c.Target); err == nil { // Users has reported the others
+			all = append(all, subject)
+		}
+	}
+	return all
 }
 
 // claims are the claims of effects that a user's bridges carry out.

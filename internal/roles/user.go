@@ -14,7 +14,7 @@ type User struct {
 	Prefix  string
 	Role    Role
 	Name    string
-	Targets []string // of a bridge: providers, executors, hooks, spaces
+	Targets []string // of a bridge: providers, executors, hooks, spaces; of a server of the HTTP API: webhooks
 	Buckets []string // of a space-reader: object stores with their files
 
 	// For a NATS service that is a tool: the bridge that calls it and in whose account
@@ -70,8 +70,13 @@ func (u User) Inbox() string {
 }
 
 // consumers returns the consumers of the user's targets in its role: one for
-// each class of effects that the role carries out.
+// each class of effects that the role carries out, and one for each webhook.
 func (u User) consumers() (all []Consumer) {
+	if u.Role == HTTP {
+		for _, name := range u.Targets {
+			all = append(all, Consumer{subjects.ClassWebhook, name})
+		}
+	}
 	for _, c := range session.Classes() {
 		if c.Bridged && Role(c.Role) == u.Role {
 			for _, t := range u.Targets {
@@ -124,7 +129,8 @@ func Rights(n subjects.Names, u User) (all []Right) {
 	return all
 }
 
-// Consumer is a consumer that session-actors create for bridges, which may not.
+// Consumer is a consumer that session-actors create for bridges and servers of the HTTP
+// API, which may not. A webhook's has the class webhook.
 type Consumer struct {
 	Class  session.Class
 	Target string
@@ -133,7 +139,7 @@ type Consumer struct {
 // String formats it as a session-actor's flag does.
 func (c Consumer) String() string { return string(c.Class) + "/" + c.Target }
 
-// Consumers returns the consumers of all bridges of a prefix.
+// Consumers returns the consumers of all bridges and webhooks of a prefix.
 func Consumers(users []User, prefix string) (all []Consumer) {
 	for _, u := range users {
 		if u.Prefix != prefix {

@@ -23,6 +23,7 @@ import (
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/subjects"
 )
 
 // ClosedExit is the default of Options.ClosedExit of programs.
@@ -34,7 +35,7 @@ type Options struct {
 
 	Replicas  int        // of every stream; 0: one for a new stream, others stay as they are
 	Accept    []string   // settings of streams that stay as they are, such as REFOLD_LOG.max_age
-	Consumers []Consumer // of bridges that may create none
+	Consumers []Consumer // of bridges and webhooks that may create none
 
 	// Prepare, if given, is called when the streams exist, before a session can open
 	// and before Install is published.
@@ -52,7 +53,8 @@ type Options struct {
 	Settings []any // of the program, for the log line of its start: keys and values
 }
 
-// Consumer names the consumer of a target's bridges.
+// Consumer names the consumer of a target's bridges, or with the class webhook that of a
+// webhook.
 type Consumer struct {
 	Class  session.Class
 	Target string
@@ -142,7 +144,13 @@ func (a *Actor) provision(ctx context.Context, b *bus.Bus) error {
 		return err
 	}
 	for _, c := range a.o.Consumers {
-		if _, err := b.EnsureBridge(ctx, conf, c.Class, c.Target); err != nil {
+		var err error
+		if c.Class == subjects.ClassWebhook {
+			_, err = b.EnsureWebhook(ctx, conf, c.Target)
+		} else {
+			_, err = b.EnsureBridge(ctx, conf, c.Class, c.Target)
+		}
+		if err != nil {
 			return fmt.Errorf("consumer of %s/%s: %w", c.Class, c.Target, err)
 		}
 	}

@@ -61,13 +61,14 @@ var unnamed = []string{
 }
 
 // freely reports whether an operator may choose a setting that streams.conf does not
-// name. Notices may be limited; a full stream that discards new messages loses none.
+// name. Notices and dead letters may be limited; a full stream that discards new messages loses none.
 func (c *Conf) freely(stream, key string, want *jetstream.StreamConfig) bool {
+	told := stream == c.names.NoticesStream() || stream == c.names.DeadStream()
 	switch key {
 	case "max_age", "max_msgs_per_subject":
-		return stream == c.names.NoticesStream()
+		return told
 	case "max_msgs", "max_bytes":
-		return stream == c.names.NoticesStream() || want.Discard == jetstream.DiscardNew
+		return told || want.Discard == jetstream.DiscardNew
 	case "max_consumers":
 		return !slices.Contains([]string{c.names.LogStream(), c.names.EffectsStream(), c.names.TimersStream()}, stream)
 	}
@@ -146,7 +147,7 @@ func (s *Streams) whenMissing(name string) string {
 		return "start a session-actor, which creates it unless a log was lost"
 	case s.names.EffectsStream():
 		return "its claims are lost: see that no call runs that may not run twice, then start a session-actor again, which creates it"
-	case s.names.NoticesStream(), s.names.TimersStream(), s.names.SnapshotsStream():
+	case s.names.NoticesStream(), s.names.DeadStream(), s.names.TimersStream(), s.names.SnapshotsStream():
 		return "a session-actor that runs creates it again: start one"
 	}
 	return "start a session-actor again, which creates an empty one: restore from a backup what it held"

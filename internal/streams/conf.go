@@ -16,12 +16,13 @@ import (
 
 // Conf is streams.conf, read and checked, for one prefix.
 type Conf struct {
-	names   subjects.Names
-	streams map[string]streamConf
-	lanes   int
-	lane    consumerConf
-	bridges map[session.Class]consumerConf
-	timers  consumerConf
+	names    subjects.Names
+	streams  map[string]streamConf
+	lanes    int
+	lane     consumerConf
+	bridges  map[session.Class]consumerConf
+	timers   consumerConf
+	webhooks consumerConf
 }
 
 // streamConf is the configuration of a stream, and the keys that the file has. Other
@@ -53,12 +54,12 @@ func ParseConf(data []byte, names subjects.Names) (*Conf, error) {
 	}
 	c := &Conf{names: names, streams: map[string]streamConf{}, bridges: map[session.Class]consumerConf{}}
 	read := map[string]func(entry) error{
-		"streams": c.readStreams, "lanes": c.readLanes, "bridges": c.readBridges, "timers": c.readTimers,
+		"streams": c.readStreams, "lanes": c.readLanes, "bridges": c.readBridges, "timers": c.readTimers, "webhooks": c.readWebhooks,
 	}
 	for _, e := range entriesOf(root) {
 		section, ok := read[e.key]
 		if !ok {
-			return nil, e.errorf("unknown key: use streams, lanes, bridges, timers")
+			return nil, e.errorf("unknown key: use streams, lanes, bridges, timers, webhooks")
 		}
 		if err := section(e); err != nil {
 			return nil, err
@@ -102,7 +103,14 @@ func (c *Conf) ConfJSON(name string) ([]byte, error) {
 		}
 		return json.MarshalIndent(consumer.cfg, "", "  ")
 	}
-	return nil, fmt.Errorf("no stream or consumer %q: use one of %s, %s for the consumer of wakes, or <class>-<target> for a bridge's consumer",
+	if webhook, ok := subjects.ParseWebhookConsumer(name); ok {
+		consumer, err := c.webhookConf(webhook)
+		if err != nil {
+			return nil, err
+		}
+		return json.MarshalIndent(consumer.cfg, "", "  ")
+	}
+	return nil, fmt.Errorf("no stream or consumer %q: use one of %s, %s for the consumer of wakes, <class>-<target> for a bridge's consumer, or webhook-<name> for a webhook's",
 		name, strings.Join(c.Names(), " "), subjects.DueConsumer)
 }
 
@@ -217,6 +225,28 @@ func (c *Conf) readTimers(section entry) (err error) {
 	return err
 }
 
+func (c *Conf) readWebhooks(section entry) (err error) {
+	c.webhooks.keys, err = section.decode(&c.webhooks.cfg)
+	return err
+}
+
+// webhookConf returns the consumer from which a webhook's notices are pulled.
+func (c *Conf) webhookConf(webhook string) (consumerConf, error) {
+	name, err := subjects.WebhookConsumer(webhook)
+	if err != nil {
+		return consumerConf{}, err
+	}
+	out := c.webhooks.named(name, "filter_subject")
+	out.cfg.FilterSubject = c.names.OutAll()
+	return out, nil
+}
+
+// WebhookLimits returns the ack_wait of a webhook's consumer, how many notices it has
+// delivered at most and not acknowledged, and how long a server keeps its pin.
+func (c *Conf) WebhookLimits() (lease time.Duration, unacked int, pin time.Duration) {
+	return c.webhooks.cfg.AckWait, c.webhooks.cfg.MaxAckPending, c.webhooks.cfg.PinnedTTL
+}
+
 // check returns an error if the file lacks something or would break a promise.
 func (c *Conf) check() error {
 	for _, name := range c.names.Streams() {
@@ -265,6 +295,10 @@ func (c *Conf) checkPromises() error {
 	}
 	if len(c.timers.keys) == 0 || c.timers.cfg.AckPolicy != jetstream.AckExplicitPolicy {
 		return fmt.Errorf("timers: want a consumer with ack_policy explicit: else a wake could be lost")
+	}
+	if w := c.webhooks.cfg; w.PriorityPolicy != jetstream.PriorityPolicyPinned || !slices.Equal(w.PriorityGroups, []string{subjects.WebhookGroup}) ||
+		w.AckPolicy != jetstream.AckExplicitPolicy || w.MaxAckPending < 1 || w.PinnedTTL <= 0 {
+		return fmt.Errorf("webhooks: want a consumer with ack_policy explicit, max_ack_pending, priority_policy pinned_client, priority_groups [ %q ] and priority_timeout: else notices could overtake one another", subjects.WebhookGroup)
 	}
 	if c.lane.cfg.AckPolicy != jetstream.AckExplicitPolicy {
 		return fmt.Errorf("lanes: want ack_policy explicit: a late ack-all of a former owner would wedge the lane")

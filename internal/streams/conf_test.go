@@ -154,6 +154,7 @@ func TestConfRefuses(t *testing.T) {
 		{"no lanes", "count: 8", "count: 0", []string{"count", "0"}},
 		{"too many lanes", "count: 8", "count: 65", []string{"65"}},
 		{"ack all", "ack_policy: explicit\n", "ack_policy: all\n", []string{"ack_policy explicit"}},
+		{"webhooks out of order", "max_ack_pending: 1000\n  replay_policy: instant\n  priority_policy: pinned_client", "max_ack_pending: 1000\n  replay_policy: instant\n  priority_policy: overflow", []string{"webhooks", "overtake"}},
 		{"no pins", "priority_policy: pinned_client", "priority_policy: overflow", []string{"pinned_client"}},
 		{"syntax", "lanes {", "lanes {{", []string{"streams.conf"}},
 	} {

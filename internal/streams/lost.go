@@ -250,7 +250,8 @@ func (s *Streams) tell(told map[Finding]time.Time, found []Finding) {
 }
 
 // Remake creates a missing stream again if what it holds can be derived: notices from
-// now on, timers from the log (WakesLost), and the bucket of snapshots, a cache. It
+// now on, timers from the log (WakesLost), and the bucket of snapshots, a cache; and the
+// stream of dead letters, which takes new ones only if it exists. It
 // returns false for every other stream, since an empty one would hide the loss.
 func (s *Streams) Remake(ctx context.Context, conf *Conf, name string) (made bool, err error) {
 	note := "followers of sessions miss the notices that it held"
@@ -260,6 +261,8 @@ func (s *Streams) Remake(ctx context.Context, conf *Conf, name string) (made boo
 	case s.names.TimersStream():
 		note = "open wakes are asked again from the log"
 	case s.names.NoticesStream():
+	case s.names.DeadStream():
+		note = "the dead letters that it held are lost"
 	default:
 		return false, nil
 	}

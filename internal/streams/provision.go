@@ -87,18 +87,36 @@ func (s *Streams) EnsureBridge(ctx context.Context, conf *Conf, class session.Cl
 	if err != nil {
 		return "", err
 	}
-	err = s.conn.Retry(ctx, func(ctx context.Context) error {
-		return s.ensureConsumer(ctx, conf.names.EffectsStream(), consumer)
-	})
-	var denied *natsio.PermissionError
-	if errors.As(err, &denied) && strings.Contains(denied.Subject, ".CONSUMER.CREATE.") {
-		return "", fmt.Errorf("consumer %s is missing, and this user may not create it: start a session-actor with --consumer %s/%s first (%w)", consumer.cfg.Name, class, target, err)
-	}
-	if err != nil {
-		return "", fmt.Errorf("provision consumer %s: %w", consumer.cfg.Name, err)
+	if err := s.ensureFor(ctx, conf.names.EffectsStream(), consumer, string(class)+"/"+target); err != nil {
+		return "", err
 	}
 	s.Identify(ctx) // before the first effect, which may be of another log
 	return consumer.cfg.Name, nil
+}
+
+// EnsureWebhook creates or updates the consumer from which a webhook's notices are pulled,
+// and returns its name. A new consumer begins with the next notice. Its error says what to
+// do if the consumer is missing and this user may not create it.
+func (s *Streams) EnsureWebhook(ctx context.Context, conf *Conf, webhook string) (string, error) {
+	consumer, err := conf.webhookConf(webhook)
+	if err != nil {
+		return "", err
+	}
+	return consumer.cfg.Name, s.ensureFor(ctx, conf.names.NoticesStream(), consumer, subjects.ClassWebhook+"/"+webhook)
+}
+
+// ensureFor creates or updates a consumer that session-actors create for users who may
+// not; asked is how their flag --consumer names it.
+func (s *Streams) ensureFor(ctx context.Context, stream string, consumer consumerConf, asked string) error {
+	err := s.conn.Retry(ctx, func(ctx context.Context) error { return s.ensureConsumer(ctx, stream, consumer) })
+	var denied *natsio.PermissionError
+	if errors.As(err, &denied) && strings.Contains(denied.Subject, ".CONSUMER.CREATE.") {
+		return fmt.Errorf("consumer %s is missing, and this user may not create it: start a session-actor with --consumer %s first (%w)", consumer.cfg.Name, asked, err)
+	}
+	if err != nil {
+		return fmt.Errorf("provision consumer %s: %w", consumer.cfg.Name, err)
+	}
+	return nil
 }
 
 // LaneConfig returns the configuration of a lane's consumer, if this process

@@ -56,7 +56,7 @@ func defineAgents(ctx context.Context, rt *refold.Runtime, dir string) error {
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		if err := inner.Define(name, config, registry); err != nil {
-			return place(file, text, a.keyOf(err), err)
+			return yamlfile.Place(file, text, a.keyOf(err), err)
 		}
 	}
 	return nil
@@ -70,7 +70,7 @@ func parseAgent(file string, text []byte) (a agentFile, config json.RawMessage, 
 	}
 	provider, model, ok := strings.Cut(a.Model, "/")
 	if !ok || provider == "" || model == "" {
-		return a, nil, place(file, text, "model", fmt.Errorf("model: %q is no provider and model, such as openai/gpt-4.1", a.Model))
+		return a, nil, yamlfile.Place(file, text, "model", fmt.Errorf("model: %q is no provider and model, such as openai/gpt-4.1", a.Model))
 	}
 	all := maps.Clone(a.Config)
 	if all == nil {
@@ -85,7 +85,7 @@ func parseAgent(file string, text []byte) (a agentFile, config json.RawMessage, 
 		{"active_tools", a.Tools, a.Tools != nil}, {"profile", a.Profile, a.Profile != ""},
 	} {
 		if _, twice := all[own.key]; twice && own.given {
-			return a, nil, place(file, text, "config."+own.key, fmt.Errorf("config.%s: the file says it outside of the config, too", own.key))
+			return a, nil, yamlfile.Place(file, text, "config."+own.key, fmt.Errorf("config.%s: the file says it outside of the config, too", own.key))
 		}
 		if own.given {
 			all[own.key] = own.value
@@ -96,7 +96,7 @@ func parseAgent(file string, text []byte) (a agentFile, config json.RawMessage, 
 	}
 	config, err = json.Marshal(all)
 	if err != nil {
-		return a, nil, place(file, text, "config", fmt.Errorf("config: %w", err))
+		return a, nil, yamlfile.Place(file, text, "config", fmt.Errorf("config: %w", err))
 	}
 	return a, config, nil
 }
@@ -118,16 +118,4 @@ func (a *agentFile) keyOf(err error) string {
 		}
 	}
 	return "model"
-}
-
-// place adds the file, the line and the column of a key to an error.
-func place(file string, text []byte, key string, err error) error {
-	path, bad := yaml.PathString("$." + key)
-	if bad == nil {
-		if node, none := path.ReadNode(bytes.NewReader(text)); none == nil && node.GetToken() != nil {
-			at := node.GetToken().Position
-			return fmt.Errorf("%s:%d:%d: %w", file, at.Line, at.Column, err)
-		}
-	}
-	return fmt.Errorf("%s:1:1: %w", file, err)
 }

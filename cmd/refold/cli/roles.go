@@ -32,6 +32,7 @@ type rolesWrite struct {
 	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host,host-w1,refold (refold: the tools that every session has); a worker W of a fleet is host-W. May be repeated."`
 	Apps    []string `name:"app" placeholder:"NAME" help:"A program that owns an agent. It serves the targets that --models and --tools give to the same name. May be repeated."`
 	AppAsks []string `name:"app-ask" placeholder:"NAME" help:"A program that only asks agents of others. May be repeated."`
+	HTTP    []string `name:"http" sep:"none" placeholder:"NAME[=WEBHOOK,…]" help:"A server of the HTTP API, for refold serve, and its webhooks. May be repeated."`
 	Servers []string `name:"server" sep:"none" placeholder:"NAME[=HOST[:PORT]]" help:"A server of the cluster, and the address of its port for routes, by default NAME:6222. Writes the password by which the servers accept each other. May be repeated."`
 	TLS     string   `name:"tls" type:"path" placeholder:"DIR" help:"Directory for an authority, and a certificate for each --server."`
 	Rotate  []string `placeholder:"NAME" help:"Give this user a new key: the old one ends when the servers have read the accounts again. Or this server a new certificate; routes: the servers a new password; ca: a new authority. May be repeated."`
@@ -71,6 +72,7 @@ A file, such as
         tools: {tools: [host, host-w1, host-w2], shop: [shop]}
         apps: [shop]
         app-asks: [page]
+        http: {front: [crm]}
 
 may also name auditors, step-hooks, space-readers, their buckets, publishers, and services that a bridge of
 tools calls: docs/operations.md.`
@@ -130,7 +132,7 @@ func printServers(s streams, dir string, f *roles.File, w roles.Written) {
 // read returns the file, or one built from the flags.
 func (r rolesWrite) read(prefix string) (*roles.File, error) {
 	if r.File != "" {
-		if len(r.Clients)+len(r.Models)+len(r.Tools)+len(r.Apps)+len(r.AppAsks) > 0 {
+		if len(r.Clients)+len(r.Models)+len(r.Tools)+len(r.Apps)+len(r.AppAsks)+len(r.HTTP) > 0 {
 			return nil, errors.New("name users in --file or by flags, not both")
 		}
 		text, err := yamlfile.Read(r.File)
@@ -149,7 +151,11 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 	if len(r.Clients) > 0 {
 		t.Clients = r.Clients
 	}
-	t.Apps, t.AppAsks = r.Apps, r.AppAsks
+	t.Apps, t.AppAsks, t.HTTP = r.Apps, r.AppAsks, map[string][]string{}
+	for _, text := range r.HTTP {
+		name, webhooks, _ := strings.Cut(text, "=")
+		t.HTTP[name] = strings.FieldsFunc(webhooks, func(r rune) bool { return r == ',' })
+	}
 	for _, of := range []struct {
 		flag  string
 		given []string

@@ -75,7 +75,7 @@ func TestAttackReplySubject(t *testing.T) {
 				t.Fatal(err)
 			}
 			wants := before + 1
-			if u.Role == roles.Client || u.Role == roles.Operator || u.Role == roles.App || u.Role == roles.AppAsk || u.Role == roles.Loopback {
+			if u.Role == roles.Client || u.Role == roles.Operator || u.Role == roles.App || u.Role == roles.AppAsk || u.Role == roles.HTTP || u.Role == roles.Loopback {
 				continue // it may fill the log itself, and does so here: what else is stored the next test tells
 			}
 			if got := mark(t, admin, to); got != wants {
@@ -276,67 +276,117 @@ func TestAttackAppReachesOthers(t *testing.T) {
 	}
 	before := s.stored("refold")
 	for _, name := range []string{"shop", "page"} {
-		nc := s.attacker(name)
-		send := func(subject, body string) {
-			if err := nc.PublishRequest(subject, "_INBOX_"+name+".x", []byte(body)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		heard := make(chan *nats.Msg, 64)
-		if _, err := nc.ChanSubscribe("_INBOX_"+name+".>", heard); err != nil {
-			t.Fatal(err)
-		}
-		for _, to := range []string{
+		s.reachesOthers(admin, name, []string{
 			"refold.install", "refold.space.s1", "refold.wake.s1", "refold.out.s1", "refold.timer.s1.w1.1", "refold.pack.crm.v1", "$KV.REFOLD_SNAPSHOTS.q.s1", "$KV.REFOLD_SNAPSHOTS.s.s1",
 			"refold.fx.tool.shop.s1.r1t1c0", "refold.fx.claim.tool.mail.s1.r1t1c0", "refold.fx.claim.llm.openai.s1.r1t1", "refold.fx.claim.step.mine.s1.r1t1",
-		} {
-			send(to, forged)
-			for _, api := range []string{"$JS.API.", "refold.api."} { // by a consumer that pushes a stored message there
-				config := fmt.Sprintf(`{"stream_name":"REFOLD_LOG","config":{"name":"x","deliver_subject":%q,"ack_policy":"none","deliver_policy":"all"}}`, to)
-				send(api+"CONSUMER.CREATE.REFOLD_LOG.x", config)
-				send(api+"CONSUMER.CREATE.REFOLD_LOG.x.refold.log.>", config)
-				send(api+"CONSUMER.DURABLE.CREATE.REFOLD_LOG.x", config)
-			}
+		}, "REFOLD_FX.tool-mail", "REFOLD_FX.tool-host", "REFOLD_FX.llm-openai", "REFOLD_FX.step-mine", "REFOLD_FX.space-git")
+	}
+	s.wantStored(admin, before, 2)
+}
+
+// TestAttackServerOfHTTPReachesOthers: a program with the role http can configure no
+// session and decide over no call, writes dead letters of its own webhooks alone, and has
+// no stored message pushed, or delivered by its webhook, to another door.
+func TestAttackServerOfHTTPReachesOthers(t *testing.T) {
+	t.Parallel()
+	s := start(t, everybody)
+	admin := s.as("refold", "admin")
+	for subject, body := range map[string]string{
+		"refold.in.s1": forged, "refold.out.s1": forged, "refold.dead.crm.s1": forged,
+		"$JS.API.CONSUMER.CREATE.REFOLD_OUT.webhook-crm": `{"stream_name":"REFOLD_OUT","config":{"durable_name":"webhook-crm","ack_policy":"explicit","filter_subject":"refold.out.*"}}`,
+		"$JS.API.CONSUMER.CREATE.REFOLD_OUT.webhook-erp": `{"stream_name":"REFOLD_OUT","config":{"durable_name":"webhook-erp","ack_policy":"explicit","filter_subject":"refold.out.*"}}`,
+	} {
+		if _, err := admin.Request(subject, []byte(body), 20*time.Second); err != nil {
+			t.Fatal(err)
 		}
+	}
+	before := s.stored("refold")
+	nc := s.attacker("front")
+	for _, door := range []string{"refold.ctl.s1", "refold.approve.s1", "refold.install"} { // what its webhook delivers
 		for _, api := range []string{"$JS.API.", "refold.api."} {
-			for _, consumer := range []string{"tool-mail", "tool-host", "llm-openai", "step-mine", "space-git"} {
-				send(api+"CONSUMER.MSG.NEXT.REFOLD_FX."+consumer, "1")
-				send(api+"CONSUMER.DELETE.REFOLD_FX."+consumer, "")
-			}
-			send(api+"STREAM.MSG.DELETE.REFOLD_LOG", `{"seq":1}`)
-			send(api+"STREAM.PURGE.REFOLD_LOG", "")
-		}
-		for _, pattern := range []string{"refold.in.*", "refold.ctl.*", "refold.approve.*", "refold.llm.*", "_INBOX_chat1.>", ">"} {
-			if _, err := nc.ChanSubscribe(pattern, heard); err != nil {
+			if err := nc.PublishRequest(api+"CONSUMER.MSG.NEXT.REFOLD_OUT.webhook-crm", door, []byte("1")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := admin.Request("refold.in.s2", []byte("private"), 20*time.Second); err != nil {
-			t.Fatal(err)
-		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		for len(heard) > 0 {
-			m := <-heard
-			t.Errorf("%s received on %s: %.80s", name, m.Subject, m.Data)
+	}
+	s.reachesOthers(admin, "front", []string{
+		"refold.ctl.s1", "refold.approve.s1", "refold.install", "refold.llm.s1", "refold.tool.s1", "refold.step.s1", "refold.space.s1", "refold.wake.s1", "refold.out.s1", "refold.timer.s1.w1.1",
+		"refold.pack.crm.v1", "refold.dead.erp.s1", "$KV.REFOLD_SNAPSHOTS.q.s1", "$KV.REFOLD_SNAPSHOTS.s.s1", "refold.fx.tool.shop.s1.r1t1c0", "refold.fx.claim.llm.openai.s1.r1t1",
+	}, "REFOLD_OUT.webhook-erp", "REFOLD_FX.tool-mail", "REFOLD_FX.llm-openai")
+	s.wantStored(admin, before, 1)
+	m, err := admin.Request("$JS.API.CONSUMER.NAMES.REFOLD_OUT", nil, 20*time.Second)
+	if err != nil || !strings.Contains(string(m.Data), `"total":2`) {
+		t.Errorf("the webhooks' consumers: %s (%v), want both", m.Data, err)
+	}
+}
+
+// reachesOthers publishes to subjects, has stored messages pushed to them, pulls from and
+// deletes consumers, and subscribes to what is not the user's.
+func (s *stage) reachesOthers(admin *nats.Conn, name string, subjects []string, consumers ...string) {
+	s.t.Helper()
+	nc := s.attacker(name)
+	send := func(subject, body string) {
+		if err := nc.PublishRequest(subject, "_INBOX_"+name+".x", []byte(body)); err != nil {
+			s.t.Fatal(err)
 		}
 	}
+	heard := make(chan *nats.Msg, 64)
+	if _, err := nc.ChanSubscribe("_INBOX_"+name+".>", heard); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, to := range subjects {
+		send(to, forged)
+		for _, api := range []string{"$JS.API.", "refold.api."} { // by a consumer that pushes a stored message there
+			config := fmt.Sprintf(`{"stream_name":"REFOLD_LOG","config":{"name":"x","deliver_subject":%q,"ack_policy":"none","deliver_policy":"all"}}`, to)
+			send(api+"CONSUMER.CREATE.REFOLD_LOG.x", config)
+			send(api+"CONSUMER.CREATE.REFOLD_LOG.x.refold.log.>", config)
+			send(api+"CONSUMER.DURABLE.CREATE.REFOLD_LOG.x", config)
+		}
+	}
+	for _, api := range []string{"$JS.API.", "refold.api."} {
+		for _, consumer := range consumers {
+			send(api+"CONSUMER.MSG.NEXT."+consumer, "1")
+			send(api+"CONSUMER.DELETE."+consumer, "")
+		}
+		send(api+"STREAM.MSG.DELETE.REFOLD_LOG", `{"seq":1}`)
+		send(api+"STREAM.PURGE.REFOLD_LOG", "")
+	}
+	for _, pattern := range []string{"refold.in.*", "refold.ctl.*", "refold.approve.*", "refold.llm.*", "_INBOX_chat1.>", ">"} {
+		if _, err := nc.ChanSubscribe(pattern, heard); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := admin.Request("refold.in.s2", []byte("private"), 20*time.Second); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		s.t.Fatal(err)
+	}
+	for len(heard) > 0 {
+		m := <-heard
+		s.t.Errorf("%s received on %s: %.80s", name, m.Subject, m.Data)
+	}
+}
+
+// wantStored wants that no stream has changed, but for the administrator's events in the
+// log, and that the log has no consumer.
+func (s *stage) wantStored(admin *nats.Conn, before map[string][2]uint64, own uint64) {
+	s.t.Helper()
 	after := s.stored("refold")
 	for stream, held := range before {
 		want := held
 		if stream == "REFOLD_LOG" {
-			want[0], want[1] = want[0]+2, want[1]+2 // the administrator's
+			want[0], want[1] = want[0]+own, want[1]+own
 		}
 		if after[stream] != want {
-			t.Errorf("%s holds and took %v messages, want %v", stream, after[stream], want)
+			s.t.Errorf("%s holds and took %v messages, want %v", stream, after[stream], want)
 		}
 	}
 	m, err := admin.Request("$JS.API.CONSUMER.NAMES.REFOLD_LOG", nil, 20*time.Second)
 	if err != nil || !strings.Contains(string(m.Data), `"consumers":[]`) {
-		t.Errorf("the log has consumers: %s (%v)", m.Data, err)
+		s.t.Errorf("the log has consumers: %s (%v)", m.Data, err)
 	}
 }

@@ -43,6 +43,7 @@ tenants:
     publishers: [ci]
     apps: [shop]
     app-asks: [page]
+    http: {front: [crm, ops], other: []}
     services: {weather: {bridge: tools, subjects: [weather.>]}}
   other:
     session-actors: [actor]

@@ -32,6 +32,8 @@ var Alerts = []Alert{
 		"The servers acknowledge before they sync.", "Set sync_interval: always on every server, or drop this alert if you accept that."},
 	{"RefoldApprovalsExpire", `sum(increase(refold_approvals_total{decision="expired"}[1h])) > 0`, "0m", "ticket",
 		"Calls were denied because nobody decided in time.", "See refold approvals."},
+	{"RefoldWebhookDead", "sum by (webhook) (increase(refold_webhook_dead_total[15m])) > 0", "0m", "ticket",
+		"The receiver of webhook {{ $labels.webhook }} did not take notices within a day: they are dead letters.", "webhook_dead in the server's log names the session and the failure. docs/http.md, Dead letters, says how to read them."},
 	{"RefoldLogAlmostFull", "max(refold_log_bytes) > 0.8 * max(refold_log_limit_bytes)", "5m", "page",
 		"The log is at 80 % of its limit.", "Raise the limit of the stream; at 90 % clients are refused."},
 	{"RefoldNotStored", `sum(increase(refold_commit_errors_total{code="stream_full"}[5m])) > 0`, "0m", "page",

@@ -17,6 +17,7 @@ import (
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/telemetry/metrics"
+	"github.com/refold/refold/internal/webhook"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the files instead of comparing them")
@@ -29,6 +30,7 @@ func described() []*meter.Desc {
 	all := meter.New()
 	metrics.Resource{}.Register(all)
 	engine.Register(all, 0)
+	webhook.Register(all)
 	metrics.NewBridge(all, "")
 	newer := meter.New()
 	metrics.NewBridge(newer, "gen_ai_latest_experimental")

@@ -109,6 +109,9 @@ var All = []Dashboard{
 		rate("Caches", "refold_bridge_cache_total", "cache, outcome"),
 		most("Troubles of targets", "short", "refold_bridge_troubles", "target"),
 		slow("Wakes that session-actors settled: late by", "refold_wakes_late_seconds", ""),
+		rate("Webhooks: tries", "refold_webhook_tries_total", "webhook, outcome"),
+		most("Webhooks: notices that wait", "short", "refold_webhook_waiting", "webhook"),
+		rate("Webhooks: dead letters", "refold_webhook_dead_total", "webhook"),
 	}},
 	{"models", "Refold: models", []Panel{
 		rate("Tokens", "refold_tokens_total", "model, kind"),

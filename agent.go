@@ -276,7 +276,7 @@ func (a *Agent) define(ctx context.Context, sid string) error {
 // session has a config of its own that names a tool which the registry lacks, a config
 // comes first: the agent's, or else one that names nothing.
 func (a *Agent) set(ctx context.Context, sid string, configured bool) error {
-	c := a.rt.client
+	c := within{a.rt}.Operator()
 	taken := func(seq uint64, err error) error {
 		if err == nil {
 			_, err = c.Taken(ctx, sid, seq)

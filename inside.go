@@ -1,6 +1,7 @@
 package refold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,17 @@ type within struct{ rt *Runtime }
 
 // Client implements inside.Runtime.
 func (w within) Client() *client.Client { return w.rt.client }
+
+// Act implements inside.Runtime.
+func (w within) Act(operator, approver *client.Client) {
+	w.rt.operator, w.rt.approver = operator, approver
+}
+
+// Operator implements inside.Runtime.
+func (w within) Operator() *client.Client { return cmp.Or(w.rt.operator, w.rt.client) }
+
+// Approver implements inside.Runtime.
+func (w within) Approver() *client.Client { return cmp.Or(w.rt.approver, w.rt.operator, w.rt.client) }
 
 // Agents implements inside.Runtime.
 func (w within) Agents() []string {

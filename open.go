@@ -78,7 +78,10 @@ type Runtime struct {
 	options options
 	at      *source.Opened
 	client  *client.Client
-	unread  error // why this user may not read the log: see Partial; nil: it may
+	// operator and approver do what client may not: see inside.Runtime; nil: client does.
+	operator, approver *client.Client
+
+	unread error // why this user may not read the log: see Partial; nil: it may
 
 	serving context.Context // of the bridges
 	stop    context.CancelFunc

@@ -117,7 +117,11 @@ func (s *Session) ask(ctx context.Context, text string, options client.RunOption
 // request requests a run, and returns it and the request's sequence.
 func (s *Session) request(ctx context.Context, text string, o client.RunOptions) (run *Run, seq uint64, err error) {
 	run, err = s.placed(ctx, o.Submission, func() (_ uint64, err error) {
-		seq, err = s.rt.client.Run(ctx, s.id, text, o)
+		c := s.rt.client
+		if o.Operator {
+			c = within{s.rt}.Operator()
+		}
+		seq, err = c.Run(ctx, s.id, text, o)
 		return seq, err
 	})
 	return run, seq, err

@@ -72,11 +72,11 @@ func (c *call) decide() (any, error) {
 	}
 	switch {
 	case body.Decision == session.DecisionApprove:
-		return c.taken(c.client.Approve(c.ctx(), a, o))
+		return c.taken(c.inner.Approver().Approve(c.ctx(), a, o))
 	case body.Decision != session.DecisionDeny:
 		return nil, problem(http.StatusBadRequest, CodeBadRequest, "decision: it is %s or %s", session.DecisionApprove, session.DecisionDeny)
 	case body.Arguments != "":
 		return nil, problem(http.StatusBadRequest, CodeBadRequest, "arguments: only an approval may change them")
 	}
-	return c.taken(c.client.Deny(c.ctx(), a, o))
+	return c.taken(c.inner.Approver().Deny(c.ctx(), a, o))
 }

@@ -28,7 +28,7 @@ var (
 		return c.client.Resume(c.ctx(), c.sid, nil, o)
 	}}
 	end = controlling{"end", func(c *call, o client.ControlOptions) (uint64, error) {
-		return c.client.CloseSession(c.ctx(), c.sid, o.ID)
+		return c.inner.Operator().CloseSession(c.ctx(), c.sid, o.ID)
 	}}
 )
 
@@ -108,7 +108,7 @@ func (c *call) setFacts() (any, error) {
 	if len(body.Facts) == 0 {
 		return nil, problem(http.StatusBadRequest, CodeBadRequest, "facts: it is empty: name the facts to set, and those to remove as null")
 	}
-	seq, err := c.client.SetFacts(c.ctx(), c.sid, body.Facts, "")
+	seq, err := c.inner.Operator().SetFacts(c.ctx(), c.sid, body.Facts, "")
 	return c.taken(seq, err)
 }
 
@@ -139,6 +139,6 @@ func (c *call) setOverrides() (any, error) {
 		return nil, err
 	}
 	lists := session.ToolOverridesSet{Scope: body.Scope, Disable: body.Disable, Enable: body.Enable, Force: body.Force}
-	seq, err := c.client.SetOverrides(c.ctx(), c.sid, lists, "")
+	seq, err := c.inner.Operator().SetOverrides(c.ctx(), c.sid, lists, "")
 	return c.taken(seq, err)
 }

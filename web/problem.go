@@ -110,9 +110,12 @@ func problemOf(ctx context.Context, err error) (p *Problem, ok bool) {
 	var refused *refold.RejectedError
 	var stopped *refold.QuarantinedError
 	var large *http.MaxBytesError
+	var denied *natsio.PermissionError
 	switch {
 	case errors.As(err, &p):
 		return p, true
+	case errors.As(err, &denied) && denied.Lacks != "":
+		return problem(http.StatusForbidden, CodeForbidden, "the server's user on NATS lacks %s: start refold serve with --operator or --approver, the context of a user with such a role", denied.Lacks), true
 	case errors.As(err, &refused):
 		detail := cmp.Or(refused.Detail, "the session refused it")
 		if what := advice[refused.Code]; what != "" {

@@ -67,10 +67,11 @@ type cli struct {
 	Pack   packCommand   `cmd:"" help:"Sign and publish packs of tools, and enable them in sessions."`
 	Prompt promptCommand `cmd:"" help:"Show a turn's prompt before the transcript, part by part with sizes."`
 
-	Roles   rolesCommand   `cmd:"" help:"Write and test accounts and keys for NATS servers, each with the rights of a role."`
-	Timers  timersCommand  `cmd:"" help:"Schedule the deadlines of all sessions again, after their stream was lost."`
-	Streams streamsCommand `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
-	Version versionCommand `cmd:"" help:"Print the version, as --version does."`
+	Roles    rolesCommand    `cmd:"" help:"Write and test accounts and keys for NATS servers, each with the rights of a role."`
+	Timers   timersCommand   `cmd:"" help:"Schedule the deadlines of all sessions again, after their stream was lost."`
+	Webhooks webhooksCommand `cmd:"" help:"List the dead letters of webhooks: notices that no receiver took. Send them again."`
+	Streams  streamsCommand  `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
+	Version  versionCommand  `cmd:"" help:"Print the version, as --version does."`
 
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell: bash, zsh or fish."`
 	Complete   completeCommand   `cmd:"" hidden:""`

@@ -76,7 +76,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection, full *F
 	if err != nil {
 		return err
 	}
-	telemetry, err := d.startTelemetry(ctx, full, conn.Prefix, d.logger(s.err))
+	telemetry, err := startTelemetry(ctx, full, d.HTTP, d.HTTPHosts, "refold-dev", conn.Prefix, d.logger(s.err))
 	if err != nil {
 		return err
 	}
@@ -111,16 +111,16 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection, full *F
 	return d.untilStopped(ctx, s, server, conn.Prefix, ended)
 }
 
-// startTelemetry starts what dev exports, if that is anything.
-func (d devCommand) startTelemetry(ctx context.Context, full *Full, prefix string, log *slog.Logger) (*Telemetry, error) {
-	daemon := &settings.Daemon{HTTP: d.HTTP, HTTPHosts: d.HTTPHosts}
+// startTelemetry starts what a program exports, if that is anything.
+func startTelemetry(ctx context.Context, full *Full, address string, hosts []string, service, prefix string, log *slog.Logger) (*Telemetry, error) {
+	daemon := &settings.Daemon{HTTP: address, HTTPHosts: hosts}
 	if err := daemon.Validate(); err != nil {
 		return nil, err
 	}
 	if full == nil {
 		return &Telemetry{Reads: func(func() bridge.Stats, func(context.Context) []string) {}, Close: func() error { return nil }}, nil
 	}
-	return full.Telemetry(ctx, daemon, prefix, log)
+	return full.Telemetry(ctx, daemon, service, prefix, log)
 }
 
 // record returns the record to publish: that of --install, else the model's.

@@ -28,8 +28,8 @@ type Full struct {
 	Kit     func() (bench, chaos, chaosPart any)
 	Streams func(in io.Reader, out, err io.Writer) any
 
-	// Telemetry starts what dev exports.
-	Telemetry func(ctx context.Context, d *settings.Daemon, prefix string, log *slog.Logger) (*Telemetry, error)
+	// Telemetry starts what dev or serve export.
+	Telemetry func(ctx context.Context, d *settings.Daemon, service, prefix string, log *slog.Logger) (*Telemetry, error)
 
 	// ImportMCP lists the tools of the servers in file, and prints them and the
 	// changes since the last import. secrets are files by the secret's name.
@@ -46,13 +46,14 @@ type Full struct {
 	SendSpans func(ctx context.Context, collector string, of SpanForm, spans []*timeline.Span) error
 }
 
-// Telemetry is what dev exports about itself.
+// Telemetry is what dev or serve export about themselves.
 type Telemetry struct {
 	Registry *meter.Registry
 	Traces   engine.Traces
 	Observe  executor.Observer
 	Address  string // of --http, or ""
-	// Reads sets the sources of metrics and health.
+	// Reads sets the sources of metrics and health; stats is nil for a program without a
+	// bridge.
 	Reads func(stats func() bridge.Stats, notReady func(context.Context) []string)
 	Close func() error
 }
@@ -91,14 +92,18 @@ func (importMCPCommand) needsFull() bool { return true }
 func (d demoCommand) needsFull() bool    { return d.MCP }
 func (d doctorCommand) needsFull() bool  { return len(d.MCP) > 0 }
 
-// needsFull: only --http and OpenTelemetry's variables make dev export something.
-func (d devCommand) needsFull() bool {
+func (d devCommand) needsFull() bool       { return exportsAnything(d.HTTP) }
+func (h httpServeCommand) needsFull() bool { return exportsAnything(h.HTTP) }
+
+// exportsAnything: only --http and OpenTelemetry's variables make a program export
+// something.
+func exportsAnything(address string) bool {
 	for _, pair := range os.Environ() {
 		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "OTEL_") && value != "" {
 			return true
 		}
 	}
-	return d.HTTP != ""
+	return address != ""
 }
 
 // needsFull reports whether only refold-full can run a command line.

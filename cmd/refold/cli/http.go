@@ -18,6 +18,7 @@ import (
 	"github.com/refold/refold"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/source"
+	"github.com/refold/refold/internal/webhook"
 	"github.com/refold/refold/web"
 	"github.com/refold/refold/web/bearer"
 )
@@ -39,12 +40,19 @@ type httpServeCommand struct {
 	TLSCert     string   `name:"tls-cert" type:"existingfile" placeholder:"FILE" help:"Certificate of the server; with --tls-key. Read again on SIGHUP."`
 	TLSKey      string   `name:"tls-key" type:"existingfile" placeholder:"FILE" help:"Key of the certificate."`
 	BehindProxy bool     `help:"A proxy ends TLS, and nobody else reaches the address."`
+
+	Operator string `placeholder:"CONTEXT" help:"Context of a NATS user with the role operator, for tokens with the right operate and for --agents, if the server's own user may not configure sessions. It decides over calls, too."`
+	Approver string `placeholder:"CONTEXT" help:"Context of a NATS user with the role approver, for tokens with the right approve, if neither the server's own user nor --operator may decide over calls."`
+	Webhooks string `type:"existingfile" placeholder:"FILE" help:"Webhooks: receivers of notices, such as that a run has ended. All servers of the log deliver them together."`
+
+	HTTP      string   `name:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, for operators. Default: none."`
+	HTTPHosts []string `name:"http-host" placeholder:"NAME" help:"Name by which clients may address --http; IP addresses and localhost always may. May be repeated."`
 }
 
 // Run serves until ctx ends.
-func (h httpServeCommand) Run(ctx context.Context, s streams, conn connection) error {
+func (h httpServeCommand) Run(ctx context.Context, s streams, conn connection, full *Full) (err error) {
 	s = s.unguarded()
-	if err := h.check(); err != nil {
+	if err := errors.Join(h.check(), h.checkUsers(conn)); err != nil {
 		return &statusError{statusUsage, "serve: " + err.Error()}
 	}
 	tokens, err := bearer.Open(h.Tokens)
@@ -67,11 +75,17 @@ func (h httpServeCommand) Run(ctx context.Context, s streams, conn connection) e
 	if err := certificate.load(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
-	rt, err := refold.Open(ctx, flagged(conn), refold.Prefix(conn.Prefix), refold.Logger(o.Logger))
+	var hooks []webhook.Hook
+	if h.Webhooks != "" {
+		if hooks, err = webhook.Read(h.Webhooks); err != nil {
+			return fmt.Errorf("serve: --webhooks: %w", err)
+		}
+	}
+	rt, closeAll, err := h.open(ctx, conn, o.Logger)
 	if err != nil {
 		return err
 	}
-	defer rt.Close()
+	defer closeAll()
 	if err := defineAgents(ctx, rt, h.Agents); err != nil {
 		return err
 	}
@@ -79,29 +93,47 @@ func (h httpServeCommand) Run(ctx context.Context, s streams, conn connection) e
 	if err != nil {
 		return fmt.Errorf("serve: %w: choose another address with --listen", err)
 	}
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	go func() {
-		for {
-			select {
-			case <-hup:
-				if err := errors.Join(tokens.Reload(), certificate.load()); err != nil {
-					o.Logger.Error("reload_failed", "error", err.Error())
-					continue
-				}
-				o.Logger.Info("reloaded")
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	ctx, end, err := h.deliver(ctx, conn, full, hooks, rt, o.Logger)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	defer onHangup(ctx, o.Logger, tokens.Reload, certificate.load)()
 	scheme := "http"
 	if h.TLSCert != "" {
 		scheme, l = "https", tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, NextProtos: []string{"h2", "http/1.1"}})
 	}
 	fmt.Fprintf(s.out, "The HTTP API is at %s://%s; /docs shows it.\n", scheme, l.Addr())
 	return serveHTTP(ctx, l, web.Handler(rt, o))
+}
+
+// onHangup reloads files on each SIGHUP, until stop is called.
+func onHangup(ctx context.Context, log *slog.Logger, reload ...func() error) (stop func()) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for {
+			select {
+			case <-hup:
+				var errs []error
+				for _, f := range reload {
+					errs = append(errs, f())
+				}
+				if err := errors.Join(errs...); err != nil {
+					log.Error("reload_failed", "error", err.Error())
+					continue
+				}
+				log.Info("reloaded")
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hup)
+		cancel()
+	}
 }
 
 // check refuses a server that anybody could use, or read along.

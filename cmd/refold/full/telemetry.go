@@ -13,8 +13,7 @@ import (
 
 // startTelemetry serves metrics and health at --http, and exports all of it, with
 // every run traced, to a collector that OpenTelemetry's variables name.
-func startTelemetry(ctx context.Context, d *settings.Daemon, prefix string, log *slog.Logger) (*cli.Telemetry, error) {
-	const service = "refold-dev"
+func startTelemetry(ctx context.Context, d *settings.Daemon, service, prefix string, log *slog.Logger) (*cli.Telemetry, error) {
 	env := settings.ReadEnvironment(os.Environ())
 	exported, err := exports.Start(ctx, d, service, env, log)
 	if err != nil {
@@ -29,7 +28,7 @@ func startTelemetry(ctx context.Context, d *settings.Daemon, prefix string, log 
 	t := &cli.Telemetry{
 		Registry: exported.Registry, Observe: observe, Address: exported.Address(),
 		Reads: func(stats func() bridge.Stats, notReady func(context.Context) []string) {
-			if measured != nil {
+			if measured != nil && stats != nil {
 				measured.Reads(stats)
 			}
 			exported.Reads(notReady)

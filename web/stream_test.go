@@ -4,6 +4,7 @@ package web_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -184,7 +185,7 @@ func TestStreamSaysWhereItBegins(t *testing.T) {
 	}
 }
 
-// FD-12: one key at two servers at once is one run, and so is one control.
+// FD-12: one key at two servers at once is one run.
 func TestOneKeyAtTwoServersIsOneRun(t *testing.T) {
 	t.Parallel()
 	w := serve(t, web.Options{}, talking()...)
@@ -204,5 +205,37 @@ func TestOneKeyAtTwoServersIsOneRun(t *testing.T) {
 	asking.Wait()
 	if len(runs) != 1 || runs[1] != 8 {
 		t.Errorf("got %v, want 8 times run 1", runs)
+	}
+}
+
+// FD-12: one control, sent to two servers at once with one key, takes effect once: each
+// answer has the same run, or event. Another control with that key is another one.
+func TestOneKeyAtTwoServersIsOneControl(t *testing.T) {
+	t.Parallel()
+	w := serve(t, web.Options{}, talking()...)
+	urls := []string{w.url, w.handler(web.Options{})}
+	w.want(http.StatusOK, nil, "all", "POST", "/v1/sessions/s/runs", `{"agent": "helper", "input": "Talk."}`, "Prefer", "wait=60")
+	for _, control := range []struct{ path, body string }{
+		{"/v1/sessions/s/steer", `{"input": "More."}`}, {"/v1/sessions/s/end", ``},
+	} {
+		var asking sync.WaitGroup
+		var mu sync.Mutex
+		events := map[uint64]int{}
+		for i := range 8 {
+			asking.Go(func() {
+				got := w.do("all", "POST", urls[i%2]+control.path, control.body, "Idempotency-Key", "k", "Content-Type", "application/json")
+				var of struct{ Seq, Run uint64 }
+				if got.into(t, &of); got.status/100 != 2 || of.Seq == 0 {
+					t.Errorf("%s: got %d %s", control.path, got.status, got.text)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				events[cmp.Or(of.Run, of.Seq)]++
+			})
+		}
+		asking.Wait()
+		if len(events) != 1 {
+			t.Errorf("%s: the answers have the runs or events %v, want one", control.path, events)
+		}
 	}
 }

@@ -207,9 +207,9 @@ func (a *aguiRun) decision(of *aguiResume) (func() error, error) {
 	}
 	o := client.DecideOptions{Reason: payload.Reason, Arguments: arguments}
 	o.ID = codec.Sum([]byte(strings.Join([]string{"ag-ui", a.in.Run, of.InterruptID, of.Status, string(of.Payload)}, "\x00"))).String()
-	publish := c.client.Deny
+	publish := c.inner.Approver().Deny
 	if *payload.Approved {
-		publish = c.client.Approve
+		publish = c.inner.Approver().Approve
 	}
 	return func() error {
 		_, err := c.taken(publish(c.ctx(), approval, o))

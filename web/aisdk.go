@@ -125,9 +125,9 @@ func (c *call) aiSDKDecide(m *uiMessage) error {
 			Reason: p.Approval.Reason,
 			ID:     codec.Sum([]byte("ai-sdk\x00" + c.sid + "\x00" + p.Approval.ID + "\x00" + strconv.FormatBool(*p.Approval.Approved) + "\x00" + p.Approval.Reason)).String(),
 		}
-		decide := c.client.Approve
+		decide := c.inner.Approver().Approve
 		if !*p.Approval.Approved {
-			decide = c.client.Deny
+			decide = c.inner.Approver().Deny
 		}
 		if _, err := c.taken(decide(c.ctx(), a, o)); err != nil && failed == nil {
 			failed = err // the other decisions count nevertheless

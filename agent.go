@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/refold/refold/actors/session"
@@ -51,6 +53,7 @@ type definition struct {
 	model     ModelRef
 	config    RunConfig
 	system    *string
+	fallback  []ModelRef
 	tools     []*Tool
 	sources   []ToolSource
 	hook      executor.PrepareStep
@@ -59,6 +62,14 @@ type definition struct {
 
 // Model sets the model. It is required.
 func Model(m ModelRef) AgentOption { return func(d *definition) { d.model = m } }
+
+// Fallback adds models that are asked when the one before fails, in this order: at once, in
+// the same turn, and to the end of the run. This process serves them, too. Config.Fallback
+// says more of a model with the same provider and name: after which codes it is asked, with
+// which params, and for how long.
+func Fallback(models ...ModelRef) AgentOption {
+	return func(d *definition) { d.fallback = append(d.fallback, models...) }
+}
 
 // System sets the system text of every run.
 func System(text string) AgentOption { return func(d *definition) { d.system = &text } }
@@ -104,7 +115,11 @@ func (d *definition) open(rt *Runtime, name string) (*Agent, error) {
 	if !planner.IsName(name) {
 		unnamed = errors.New("its name is not 1 to 64 of A-Za-z0-9_-")
 	}
-	if err := errors.Join(unnamed, d.model.validate()); err != nil {
+	problems := []error{unnamed, d.model.validate()}
+	for i := range d.fallback {
+		problems = append(problems, d.fallback[i].validate())
+	}
+	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	tools, err := d.toolset(rt, name)
@@ -152,6 +167,7 @@ func (d *definition) agent(rt *Runtime, name string, tools *toolset) (*Agent, er
 	if config.Context == nil { // or a session would end with its context
 		config.Context = &session.ContextConfig{Tokens: d.model.Tokens}
 	}
+	config.Fallback = d.fallbackOf(config)
 	if d.system != nil {
 		config.System = *d.system
 	}
@@ -177,29 +193,66 @@ func (d *definition) agent(rt *Runtime, name string, tools *toolset) (*Agent, er
 	return a, err
 }
 
+// fallbackOf returns the models of Fallback, with what a config says of them, and then the
+// config's others.
+func (d *definition) fallbackOf(c RunConfig) (all []session.FallbackModel) {
+	rest := slices.Clone(c.Fallback)
+	for _, m := range d.fallback {
+		entry := session.FallbackModel{Provider: m.Provider, Model: m.Model}
+		if i := slices.IndexFunc(rest, func(f session.FallbackModel) bool { return f.Provider == m.Provider && f.Model == m.Model }); i >= 0 {
+			entry = rest[i]
+			rest = slices.Delete(rest, i, i+1)
+		}
+		if entry.Context == nil && m.Tokens > 0 {
+			context := *c.Context
+			context.Tokens = m.Tokens
+			entry.Context = &context
+		}
+		all = append(all, entry)
+	}
+	return append(all, rest...)
+}
+
+// unserved returns the agent's models that no agent of this process serves yet, one for
+// each provider.
+func (d *definition) unserved(rt *Runtime) (all []ModelRef, err error) {
+	accounts := maps.Clone(rt.models)
+	for _, m := range append([]ModelRef{d.model}, d.fallback...) {
+		served, has := accounts[m.Provider]
+		switch {
+		case has && served != m.Account:
+			return nil, fmt.Errorf("another model of this process calls %s with another address or key: give one of the two another name of its provider, with As", m.Provider)
+		case !has && m.Open == nil:
+			return nil, fmt.Errorf("model %s of %s: this process can't call it: take it from a package of a provider, or give the option ServedElsewhere", m.Model, m.Provider)
+		case !has:
+			accounts[m.Provider] = m.Account
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
 // serve starts a bridge with what the agent needs and no other agent of this process
 // serves. The caller holds the runtime's lock.
 func (d *definition) serve(rt *Runtime, name string, tools *toolset) error {
-	served, has := rt.models[d.model.Provider]
+	models, err := d.unserved(rt)
+	if err != nil {
+		return err
+	}
 	targets := tools.targets()
 	for target, tool := range targets {
 		if other := rt.targets[target]; other != "" {
 			return fmt.Errorf("tool %s: agent %s of this process serves the target %s already: give one of them another, with function.Target", tool, other, target)
 		}
 	}
-	switch {
-	case has && served != d.model.Account:
-		return fmt.Errorf("another agent of this process calls %s with another address or key: give one of the two models another name of its provider, with As", d.model.Provider)
-	case !has && d.model.Open == nil:
-		return fmt.Errorf("model %s of %s: this process can't call it: take it from a package of a provider, or give the option ServedElsewhere", d.model.Model, d.model.Provider)
-	case has && !tools.serves() && d.hook == nil:
+	if len(models) == 0 && !tools.serves() && d.hook == nil {
 		return nil // nothing is left to serve
 	}
 	b, err := rt.connectBridge(rt.serving, name)
 	if err != nil {
 		return err
 	}
-	err = d.addTo(b, name, tools, !has)
+	err = d.addTo(b, name, tools, models)
 	if err == nil && !rt.sessionTools {
 		err = sessiontools.Serve(rt.serving, b, rt.options.logger)
 	}
@@ -208,7 +261,9 @@ func (d *definition) serve(rt *Runtime, name string, tools *toolset) error {
 		return err
 	}
 	rt.sessionTools = true
-	rt.models[d.model.Provider] = d.model.Account
+	for _, m := range models {
+		rt.models[m.Provider] = m.Account
+	}
 	for target := range targets {
 		rt.targets[target] = name
 	}
@@ -216,7 +271,7 @@ func (d *definition) serve(rt *Runtime, name string, tools *toolset) error {
 	return nil
 }
 
-func (d *definition) addTo(b *bridge.Bridge, name string, tools *toolset, withModel bool) error {
+func (d *definition) addTo(b *bridge.Bridge, name string, tools *toolset, models []ModelRef) error {
 	if err := tools.addTo(b); err != nil {
 		return err
 	}
@@ -225,14 +280,16 @@ func (d *definition) addTo(b *bridge.Bridge, name string, tools *toolset, withMo
 			return err
 		}
 	}
-	if !withModel {
-		return nil
+	for _, m := range models {
+		opened, err := m.Open()
+		if err == nil {
+			err = b.Model(m.Provider, opened, m.Serve...)
+		}
+		if err != nil {
+			return fmt.Errorf("model %s of %s: %w", m.Model, m.Provider, err)
+		}
 	}
-	m, err := d.model.Open()
-	if err != nil {
-		return fmt.Errorf("model %s of %s: %w", d.model.Model, d.model.Provider, err)
-	}
-	return b.Model(d.model.Provider, m, d.model.Serve...)
+	return nil
 }
 
 // Session returns a handle on a session with this agent. It does no I/O: the session

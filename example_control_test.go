@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/refoldtest"
 )
 
@@ -228,6 +229,23 @@ func ExampleModelRef_As() {
 	// Unordered output:
 	// paid by us
 	// paid by them
+}
+
+// If the model is down, another one answers, and the run stays with it.
+func ExampleFallback() {
+	ctx, t := exampleContext()
+	defer t.end()
+	helper, err := refoldtest.Open(t).Agent("helper",
+		refold.Model(refoldtest.Model(refoldtest.Fail("overloaded", "come back later"))),
+		refold.Fallback(refoldtest.Model(refoldtest.Say("It rains.")).As("spare")),
+		refold.Config(refold.RunConfig{Fallback: []session.FallbackModel{{Provider: "spare", Model: "turns", On: []string{"overloaded"}}}}))
+	check(err)
+	run, err := helper.Session("hello").Ask(ctx, "Weather in Bergen?")
+	check(err)
+	answer, err := run.Wait(ctx)
+	check(err)
+	fmt.Println(answer.Text)
+	// Output: It rains.
 }
 
 // A transcript in the forms of providers' APIs.

@@ -34,7 +34,7 @@ type Notice struct {
 
 // Body returns Data decoded by Type, as a value: one of session.SessionOpened,
 // RunPlaced (of RunQueued and RunStarted), RunFinished, EventRejected,
-// ToolRejected, CallsPlanned, ApprovalRequested, BudgetExceeded, ContextCleared,
+// ToolRejected, CallsPlanned, ApprovalRequested, BudgetExceeded, ModelChanged, ContextCleared,
 // ContextCut, LimitNear, SessionChanged, SessionQuarantined, SessionReleased,
 // WorkspaceStaged, WorkspaceApplied, WorkspaceFailed, WorkspaceGone and
 // WorkspaceDisplaced, or of TurnSettled and CallSettled, which are progress. It is
@@ -66,6 +66,7 @@ var bodies = map[string]func(json.RawMessage) any{
 	session.NoticeCallsPlanned:       bodyOf[session.CallsPlanned],
 	session.NoticeApprovalRequested:  bodyOf[session.ApprovalRequested],
 	session.NoticeBudgetExceeded:     bodyOf[session.BudgetExceeded],
+	session.NoticeModelChanged:       bodyOf[session.ModelChanged],
 	session.NoticeContextCleared:     bodyOf[session.ContextCleared],
 	session.NoticeContextCompacted:   bodyOf[session.ContextCompacted],
 	session.NoticeContextCut:         bodyOf[session.ContextCut],

@@ -106,6 +106,7 @@ func doorsValues(t *testing.T) map[string][2]string {
 		"context":         {`{"tokens":9000,"clear_at":50,"compact_at":70,"keep_turns":2,"summary":{"provider":"p2","model":"m2","prompt":"Sum up.","tokens_max":100,"off":true}}`, `{"tokens":8000}`},
 		"disable":         {`["a","b"]`, `["b","c"]`},
 		"enable":          {`["a","b"]`, `["b","c"]`},
+		"fallback":        {`[{"provider":"p2","model":"m1","after_ms":5000,"context":{"tokens":9000,"clear_at":50,"compact_at":70,"keep_turns":2,"summary":{"provider":"p2","model":"m2","prompt":"Sum up.","tokens_max":100,"off":true}},"params":{"top":1},"on":["auth"],"sticky":"turn"}]`, `[{"provider":"p3","model":"m1"}]`},
 		"force":           {`["a","b"]`, `["b","c"]`},
 		"model":           {`"m1"`, `"m2"`},
 		"params":          {`{"seed":1,"top":1}`, `{"seed":2}`},

@@ -65,6 +65,8 @@ var unsaid = map[string]string{
 	"is a workspace, not a pack":      "names are looked up in the grants",
 	"is a pack, not a workspace":      "names are looked up in the grants",
 	"bytes of text, at most":          "a sum over parts",
+	"those of all models are at most": "a sum over entries",
+	"prices.models has no price of":   "names are looked up in the prices",
 	"is no need of the manifest":      "the manifest is looked into",
 	"known":                           "the hash of a manifest",
 	".manifest: ":                     "the manifest is looked into",

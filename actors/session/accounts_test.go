@@ -8,6 +8,7 @@ package session_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -227,7 +228,14 @@ func (l *laws) generation(o session.Effect) {
 		l.t.Fatalf("%s: %v", o.Name, err)
 	}
 	run := l.state.Run
-	if g.Effect != o.Name || g.At != l.state.Clock || g.StartBy != o.StartBy || o.Deadline != g.StartBy+g.RunMS || 2*g.RunMS > o.Deadline-g.At || !o.Claimed {
+	latest, provider, model := o.Deadline-g.RunMS, run.Config.Provider, g.Model
+	if rest := run.Config.Fallback[run.Fallback:]; len(rest) > 0 {
+		latest = min(latest, g.At+cmp.Or(rest[0].AfterMS, session.FallbackAfterMS))
+	}
+	if f := fallbackOf(run); f != nil {
+		provider, model = f.Provider, f.Model
+	}
+	if g.Effect != o.Name || g.At != l.state.Clock || g.StartBy != o.StartBy || g.StartBy != latest || 2*g.RunMS > o.Deadline-g.At || !o.Claimed {
 		l.t.Fatalf("%s: at %d, start by %d, deadline %d, run %d", o.Name, g.At, g.StartBy, o.Deadline, g.RunMS)
 	}
 	l.inBudget(o.Name)
@@ -235,7 +243,7 @@ func (l *laws) generation(o session.Effect) {
 		l.compacts(o, &g)
 		return
 	}
-	if g.Provider != run.Config.Provider || o.Target != g.Provider {
+	if g.Provider != provider || g.Model != model || o.Target != g.Provider {
 		l.t.Fatalf("%s: asks %s %s", o.Name, g.Provider, g.Model)
 	}
 	before := l.latest
@@ -261,9 +269,9 @@ func (l *laws) generation(o session.Effect) {
 // can be sent, with the tools of the turn, none of which may be called. What applies to the
 // turn's step is decided then.
 func (l *laws) compacts(o session.Effect, g *session.Generation) {
-	run, t := l.state.Run, l.state.Turn
+	t := l.state.Turn
 	provider, model := l.state.CompactionModel()
-	if c := run.Config.Context; !l.state.Window.Compaction.Asked && (c == nil || c.Summary != nil && c.Summary.Off) {
+	if c := l.contextOf(); !l.state.Window.Compaction.Asked && (c == nil || c.Summary != nil && c.Summary.Off) {
 		l.t.Fatalf("%s: nobody wants a summary", o.Name)
 	}
 	if o.Name != fmt.Sprintf("r%dt%dk%d", t.Run, t.Number, l.state.Window.Compaction.Number) || o.Target != provider || g.Provider != provider || g.Model != model || g.V != session.WindowVersion {

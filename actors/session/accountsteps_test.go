@@ -312,6 +312,12 @@ func (l *laws) prepares(name string, g *session.Generation, choice *planner.Step
 			forced = offered.ToolName(l.turnRegistry, tool)
 		}
 	}
+	if f := fallbackOf(l.state.Run); f != nil { // the step's choice is of the config's model
+		model = f.Model
+		if params = f.Params; len(params) == 0 && f.Provider == l.state.Run.Config.Provider {
+			params = l.state.Run.Config.Params
+		}
+	}
 	if g.Model != model || g.System != system || !bytes.Equal(g.Params, params) || g.ToolChoice != forced {
 		l.t.Fatalf("%s: model %q, system %q, params %x, choice %q; want %q, %q, %x, %q", name, g.Model, g.System, g.Params, g.ToolChoice, model, system, params, forced)
 	}
@@ -327,6 +333,10 @@ func (l *laws) step(o session.Effect) {
 		l.t.Fatalf("%s: %v", o.Name, err)
 	}
 	run, t := l.state.Run, l.state.Turn
+	provider, model := run.Config.Provider, run.Config.Model
+	if f := fallbackOf(run); f != nil {
+		provider, model = f.Provider, f.Model
+	}
 	if o.Name != fmt.Sprintf("r%dt%ds", t.Run, t.Number) || s.Effect != o.Name || o.Target != run.Config.StepHook.Hook || s.Hook != o.Target || o.Claimed || t.Open {
 		l.t.Fatalf("%s: %+v", o.Name, s)
 	}
@@ -334,7 +344,7 @@ func (l *laws) step(o session.Effect) {
 		l.t.Fatalf("%s: at %d, start by %d, deadline %d, run %d", o.Name, s.At, s.StartBy, o.Deadline, s.RunMS)
 	}
 	if s.Step != int(run.Turns)-1 || !slices.Equal(s.Used, l.used) || !bytes.Equal(s.Context, l.context) || !slices.Equal(s.Roles, run.Roles) ||
-		s.Usage != run.Usage || s.Model != run.Config.Model || s.Provider != run.Config.Provider || len(s.Facts) != len(l.state.Facts) {
+		s.Usage != run.Usage || s.Model != model || s.Provider != provider || len(s.Facts) != len(l.state.Facts) {
 		l.t.Fatalf("%s: %+v, want used %v, context %x, facts %v", o.Name, s, l.used, l.context, l.state.Facts)
 	}
 	var last []string
@@ -418,4 +428,20 @@ func (l *laws) heldDeadline() int64 {
 		}
 	}
 	return first
+}
+
+// fallbackOf returns the model that a run has fallen back to, nil if it has its own.
+func fallbackOf(run *session.Run) *session.FallbackModel {
+	if run.Fallback == 0 {
+		return nil
+	}
+	return &run.Config.Fallback[run.Fallback-1]
+}
+
+// contextOf returns the context of the active run's next generation.
+func (l *laws) contextOf() *session.ContextConfig {
+	if f := fallbackOf(l.state.Run); f != nil && f.Context != nil {
+		return f.Context
+	}
+	return l.state.Run.Config.Context
 }

@@ -37,7 +37,13 @@ func (s *State) turnPrice() *ModelPrice {
 			return price
 		}
 	}
-	if choice := s.choice(); p != nil && choice != nil {
+	switch f, choice := s.Run.fallback(), s.choice(); {
+	case p == nil:
+	case f != nil:
+		if price := p.of(f.Model); price != nil {
+			return price
+		}
+	case choice != nil:
 		if price := p.of(choice.Model); price != nil {
 			return price
 		}
@@ -215,6 +221,11 @@ func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 		return nil
 	case door != DoorCtl:
 		return refuse(RejectNotPermitted, "budget: can only be raised through the door ctl")
+	}
+	with := run.Config
+	with.Budget = budget
+	if bad := with.fallbackFault(); bad != nil {
+		return bad
 	}
 	bytes := s.nextInputBytes()
 	if run.Held == HeldGeneration {

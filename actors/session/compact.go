@@ -162,7 +162,7 @@ func (c *ContextConfig) fault() string {
 
 // summary returns the config of the active run's summaries.
 func (s *State) summary() SummaryConfig {
-	if c := s.Run.Config.Context; c != nil && c.Summary != nil {
+	if c := s.context(); c != nil && c.Summary != nil {
 		return *c.Summary
 	}
 	return SummaryConfig{}
@@ -171,7 +171,7 @@ func (s *State) summary() SummaryConfig {
 // summaryTokens returns how many tokens a summary of the active run may have.
 func (s *State) summaryTokens() int64 {
 	n := int64(summaryTokensDefault)
-	if c := s.Run.Config.Context; c != nil && c.Tokens > 0 {
+	if c := s.context(); c != nil && c.Tokens > 0 {
 		n = min(n, c.Tokens/8)
 	}
 	return cmp.Or(s.summary().TokensMax, n)
@@ -225,7 +225,7 @@ func (s *State) compactionOf(from int) *Compaction {
 // compaction is compactionOf if the run's context allows one, and the window has grown
 // enough since the last.
 func (s *State) compaction(from int) *Compaction {
-	c, w := s.Run.Config.Context, s.Window
+	c, w := s.context(), s.Window
 	if s.summary().Off || w.Compacted > 0 && int64(s.WindowBytes)-w.Compacted < c.Tokens*BytesPerToken/10 {
 		return nil
 	}
@@ -326,6 +326,10 @@ func (s *State) compactionFailed(f Fault) {
 		s.endInterrupted()
 		return
 	}
+	if s.summary().Model == "" && s.fallsBack(f) {
+		s.Turn.RetryAt = s.Clock
+		return
+	}
 	if s.retries(f, c.Failed) {
 		c.Failed++
 		return
@@ -342,16 +346,16 @@ func (s *State) compactionFailed(f Fault) {
 func (s *State) CompactionModel() (provider, model string) {
 	c := s.summary()
 	if c.Model == "" {
-		return s.Run.Config.Provider, s.TurnModel()
+		return s.TurnProvider(), s.TurnModel()
 	}
-	return cmp.Or(c.Provider, s.Run.Config.Provider), c.Model
+	return cmp.Or(c.Provider, s.TurnProvider()), c.Model
 }
 
 // generationProvider returns the provider of the latest turn's generation, or of the
 // compaction before it.
 func (s *State) generationProvider() string {
 	if !s.isCompacting() {
-		return s.Run.Config.Provider
+		return s.TurnProvider()
 	}
 	provider, _ := s.CompactionModel()
 	return provider

@@ -63,6 +63,9 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	if fault := formatFault(c.ResponseFormat); fault != "" {
 		return refuse(RejectInvalidData, "config.response_format"+fault)
 	}
+	if bad := c.fallbackFault(); bad != nil {
+		return bad
+	}
 	return configToolsFault(reg, c)
 }
 
@@ -182,6 +185,8 @@ type RunConfig struct {
 	Disable []string `msgpack:"disable,omitempty" lim:"..NamesMax,unique,item=@tool"`
 	// Tools to add to the profile.
 	Enable []string `msgpack:"enable,omitempty" lim:"..NamesMax,unique,item=@tool"`
+	// Models to ask when the config's own fails, in this order.
+	Fallback []FallbackModel `msgpack:"fallback,omitempty" lim:"..FallbackMax"`
 	// Tools to add to any list.
 	Force []string `msgpack:"force,omitempty" lim:"..NamesMax,unique,item=@tool"`
 	// The provider's name of the model.
@@ -407,6 +412,9 @@ func (s *State) clientsRun(own *RunConfig) (run Run, ignored []string, bad *refu
 	if own.Prices == nil {
 		bad = c.priceFor(&held)
 	}
+	if bad == nil { // the prices and the budget are those of both now
+		bad = c.fallbackFault()
+	}
 	return run, ignored, bad
 }
 
@@ -518,7 +526,7 @@ func (c *RunConfig) priceFor(held *RunConfig) *refusal {
 			return nil
 		}
 	}
-	if b := c.Budget; b != nil && (b.Cost > 0 || b.SessionCost > 0) {
+	if c.Budget.limitsCost() {
 		return refuse(RejectNotPermitted, "config.model: the operator's prices have none for "+sentence.Quoted(c.Model)+", and a budget of cost holds")
 	}
 	return nil

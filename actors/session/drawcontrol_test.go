@@ -26,6 +26,14 @@ func drawEnds(t *rapid.T, config map[string]any) {
 		}
 		config["retry"] = retry
 	}
+	if rapid.IntRange(0, 2).Draw(t, "with fallback") == 0 {
+		config["fallback"] = rapid.SampledFrom([][]any{
+			{map[string]any{"provider": "p2", "model": "m2"}},
+			{map[string]any{"provider": "p2", "model": "m", "on": []string{"overloaded"}, "sticky": "turn", "after_ms": 1000}, map[string]any{"provider": "p", "model": "m3", "params": map[string]any{"a": 1}}},
+			{map[string]any{"provider": "p2", "model": "m2", "context": map[string]any{"tokens": 300, "keep_turns": 1}}},
+			{map[string]any{"provider": "no.token", "model": "m2"}},
+		}).Draw(t, "fallback")
+	}
 	if rapid.IntRange(0, 1).Draw(t, "with tools_mode") == 0 {
 		config["tools_mode"] = rapid.SampledFrom([]string{"masked", "masked", "masked", "exact", "odd"}).Draw(t, "tools_mode")
 	}

@@ -448,26 +448,27 @@ func (generations) effect(s *State, _ Place, room []byte) Effect {
 	t, c := s.Turn, &s.Run.Config
 	name := s.generationName()
 	g := Generation{
-		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: ListItems(s.Items[:s.listed()]...), Model: s.TurnModel(), Params: c.Params,
-		OutputTokensMax: int64(t.OutputTokensMax), Provider: c.Provider, ResponseFormat: s.ResponseFormat(), RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: s.system(),
+		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: ListItems(s.Items[:s.listed()]...), Model: s.TurnModel(), Params: s.params(),
+		OutputTokensMax: int64(t.OutputTokensMax), Provider: s.TurnProvider(), ResponseFormat: s.ResponseFormat(), RunMS: int64(t.RunMS), Session: s.Session, StartBy: s.startBy(), System: s.system(),
 		ToolChoice: s.toolChoice(t), Tools: s.refs(t.Toolset.Offers), Toolset: t.Toolset.Fingerprint, V: Version,
 	}
 	s.showPrompt(&g)
-	if choice := s.choice(); choice != nil && len(choice.Params) > 0 {
-		g.Params = choice.Params
-	}
 	if s.isCompacting() {
 		s.showCompaction(&g)
 	}
 	s.showWindow(&g)
 	return Effect{
-		Name: name, Class: ClassLLM, Target: g.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.startBy(),
+		Name: name, Class: ClassLLM, Target: g.Provider, Claimed: true, Deadline: t.Deadline, StartBy: s.startBy(),
 		Payload: encodeIn(room, &g),
 	}
 }
 
-// TurnModel returns the latest turn's model: its step's choice, else the run's.
+// TurnModel returns the latest turn's model: the one that the run has fallen back to, else
+// its step's choice, else the run's.
 func (s *State) TurnModel() string {
+	if f := s.Run.fallback(); f != nil {
+		return f.Model
+	}
 	if choice := s.choice(); choice != nil && choice.Model != "" {
 		return choice.Model
 	}

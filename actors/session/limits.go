@@ -74,6 +74,8 @@ const (
 	LongMaxMS         = 400 * 24 * 60 * 60 * 1000 // deadline of a run or an approval; it limits no bridge
 	AttemptsMax       = 10                        // attempts at a generation
 	RetryCodesMax     = 32                        // codes in a retry policy
+	FallbackMax       = 8                         // models that a run may fall back to
+	FallbackAfterMS   = 30 * 1000                 // of a model, if after_ms is absent
 	BackoffDefaultMS  = 1000                      // before attempt 2
 	BackoffCapMS      = 5 * 60 * 1000             // backoff_max_ms if it is absent
 	SteersMax         = 64                        // steers that wait for a turn

@@ -126,6 +126,38 @@ func (v *Envelope) limits() *refusal {
 	return nil
 }
 
+func (v *FallbackModel) limits() *refusal {
+	if v.AfterMS != 0 && (v.AfterMS < DeadlineMinMS || v.AfterMS > DeadlineMaxMS) {
+		return outside("after_ms", int64(v.AfterMS), DeadlineMinMS, DeadlineMaxMS)
+	}
+	if v.Context != nil {
+		if bad := v.Context.limits(); bad != nil {
+			return bad.in("context")
+		}
+	}
+	if len(v.Model) > NameBytesMax {
+		return tooLong("model", NameBytesMax)
+	}
+	if len(v.Model) < 1 {
+		return tooShort("model", 1)
+	}
+	if len(v.On) > RetryCodesMax {
+		return tooMany("on", RetryCodesMax)
+	}
+	for i := range v.On {
+		if len(v.On[i]) > CodeBytesMax {
+			return tooLong(itemOf("on", i), CodeBytesMax)
+		}
+		if len(v.On[i]) < 1 {
+			return tooShort(itemOf("on", i), 1)
+		}
+	}
+	if v.Sticky != "" && !isOneOf(v.Sticky, "run", "turn") {
+		return noValue("sticky", v.Sticky, "run", "turn")
+	}
+	return nil
+}
+
 func (v *Fault) limits() *refusal {
 	if len(v.Code) > CodeBytesMax {
 		return tooLong("code", CodeBytesMax)
@@ -384,6 +416,14 @@ func (v *RunConfig) limits() *refusal {
 	}
 	if len(v.Enable) > NamesMax {
 		return tooMany("enable", NamesMax)
+	}
+	if len(v.Fallback) > FallbackMax {
+		return tooMany("fallback", FallbackMax)
+	}
+	for i := range v.Fallback {
+		if bad := v.Fallback[i].limits(); bad != nil {
+			return bad.in(itemOf("fallback", i))
+		}
 	}
 	if len(v.Force) > NamesMax {
 		return tooMany("force", NamesMax)

@@ -34,6 +34,7 @@ const (
 	NoticeCallsPlanned       = "CallsPlanned"
 	NoticeApprovalRequested  = "ApprovalRequested"
 	NoticeBudgetExceeded     = "BudgetExceeded"
+	NoticeModelChanged       = "ModelChanged"
 	NoticeContextCleared     = "ContextCleared"
 	NoticeContextCompacted   = "ContextCompacted"
 	NoticeContextCut         = "ContextCut"
@@ -160,6 +161,25 @@ type BudgetExceeded struct {
 	Used int64 `json:"used" lim:"0.."`
 	// About how much of it the input of the next turn takes: tokens, or their cost.
 	Estimate int64 `json:"estimate" lim:"0.."`
+}
+
+// ModelChanged says that a model failed, and that another one of the run's config is asked
+// in its place.
+type ModelChanged struct {
+	// The number of the run.
+	Run uint32 `json:"run" lim:"1.."`
+	// The generation that failed.
+	Effect string `json:"effect" lim:"@generation"`
+	// Code of the failure.
+	Code string `json:"code" lim:"..CodeBytesMax"`
+	// Its provider.
+	FromProvider string `json:"from_provider" lim:"@token"`
+	// Its model.
+	FromModel string `json:"from_model" lim:"any"`
+	// The provider that is asked from now on.
+	Provider string `json:"provider" lim:"@token"`
+	// The model that is asked from now on.
+	Model string `json:"model" lim:"any"`
 }
 
 // ContextCleared says that results of earlier calls are not shown to the model any more:

@@ -292,6 +292,7 @@ func configBytes(c *RunConfig) int {
 			size += 2 + len(code)
 		}
 	}
+	size += c.fallbackBytes()
 	if len(c.Steps) > 0 {
 		size += len(encode(c.Steps))
 	}
@@ -438,7 +439,7 @@ func (s *State) startRun(run Run, ignored ...string) {
 
 // transcriptFull reports whether the transcript is too large for a generation.
 func (s *State) transcriptFull() bool {
-	if s.Run.Config.Context != nil {
+	if s.context() != nil {
 		return false // its window is cut
 	}
 	return len(s.Items) > ItemsMax || int(s.ItemBytes) > s.itemBytesMax(&s.Run.Config)

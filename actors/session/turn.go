@@ -34,6 +34,7 @@ func (s *State) startTurn() {
 	if s.budgetSpent(HeldTurn, s.nextInputBytes()) {
 		return
 	}
+	s.leaveFallback()
 	x := s.spaces()
 	x.Boundary(run.Turns == 0)
 	if bad := s.doubtFault(run); bad != nil {
@@ -121,7 +122,7 @@ func (s *State) startGeneration(same *planner.Toolset) {
 		s.openCompaction(compact)
 		return
 	}
-	if s.Run.Config.Context != nil && len(s.Items) > ItemsMax { // all of them the run's own input
+	if s.context() != nil && len(s.Items) > ItemsMax { // all of them the run's own input
 		s.endRun(transcriptFullEnd(len(s.Items)), nil)
 		return
 	}
@@ -384,8 +385,16 @@ func (s *State) generationFailed(f Fault, detail sentence.Text) {
 	if s.shrink(f.Code) {
 		return
 	}
-	failed := t.Attempt - min(t.Attempt, t.Shrunk) // without those whose window was too large
-	if int(t.Attempt)+1 < AttemptsMax && s.retries(f, failed) {
+	more := int(t.Attempt)+1 < AttemptsMax
+	if more && s.fallsBack(f) {
+		t.Fell++
+		s.startGeneration(nil)
+		return
+	}
+	// Those whose window was too large, or whose model was replaced, don't count.
+	failed := t.Attempt - min(t.Attempt, t.Shrunk+t.Fell)
+	if more && s.retries(f, failed) {
+		run.Fallback = 0 // from the first model on
 		return
 	}
 	s.endRun(Ended{Lifecycle: Failed, Code: f.Code, Detail: detail}, nil)
@@ -829,7 +838,7 @@ func (steps) effect(s *State, _ Place, _ []byte) Effect {
 		Name: name, Class: ClassStep, Target: hook, Deadline: t.Step.Deadline, StartBy: startBy,
 		Payload: encode(Step{
 			At: t.Step.At, Calls: run.Calls, Class: ClassStep, Context: run.Context, Effect: name, Facts: facts, Hook: hook,
-			InputSeq: run.Seq, Items: ListItems(items...), ItemsCut: len(items) < s.ItemCount(), Summary: s.windowSummary(), Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
+			InputSeq: run.Seq, Items: ListItems(items...), ItemsCut: len(items) < s.ItemCount(), Summary: s.windowSummary(), Model: run.model(), Provider: s.TurnProvider(), Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
 			StartBy: startBy, Step: int(t.Number) - 1, Tools: tools, Usage: run.Usage, Used: used, V: Version,
 		}),
 	}

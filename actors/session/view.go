@@ -94,6 +94,8 @@ type ViewRun struct {
 	Model string `json:"model" lim:"any"`
 	// The run's own lists: of its config, or set since.
 	Overrides *Overrides `json:"overrides,omitempty"`
+	// The entry of its config's fallback that is asked in their place, from 1. Absent: none.
+	Fallback int `json:"fallback,omitempty" lim:"1..FallbackMax"`
 	// Number of turns that it may open.
 	TurnsMax int `json:"turns_max" lim:"1.."`
 	// What step rules and hooks have set.
@@ -251,7 +253,7 @@ func viewRun(r *Run) ViewRun {
 		context, _ = codec.ToJSON(r.Context) // it was canonical when it was set
 	}
 	run := ViewRun{
-		ShownRun: r.ShownRun, Context: context, Provider: r.Config.Provider, Model: r.Config.Model,
+		ShownRun: r.ShownRun, Context: context, Provider: r.Config.Provider, Model: r.Config.Model, Fallback: int(r.Fallback),
 		Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force), TurnsMax: r.Config.turnsMax(),
 		Steers: seqsOf(r.Steers), Budget: r.Config.Budget, Workspace: r.Config.Workspace,
 	}

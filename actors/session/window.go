@@ -165,7 +165,7 @@ func (s *State) windowTokens(fixed int64) int64 {
 // tokens of the run's context, or returns the compaction that is to do so before it.
 // fixed is the bytes that the generation shows besides the transcript.
 func (s *State) fitWindow(fixed int64) *Compaction {
-	c := s.Run.Config.Context
+	c := s.context()
 	if s.Window != nil && s.Window.Asked != nil {
 		if asked := s.requestedCompaction(); asked != nil {
 			return asked
@@ -232,7 +232,7 @@ func (s *State) listedFrom() int {
 // it could.
 func (s *State) shrink(code string) bool {
 	run, t := s.Run, s.Turn
-	if run.Config.Context == nil || code != codeContextLength && code != codeRequestTooLarge || int(t.Attempt)+1 >= AttemptsMax {
+	if s.context() == nil || code != codeContextLength && code != codeRequestTooLarge || int(t.Attempt)+1 >= AttemptsMax {
 		return false
 	}
 	s.openWindow()

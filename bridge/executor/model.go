@@ -169,7 +169,8 @@ func (r *Request) Tried(fault *Error, after time.Duration) {
 }
 
 // Again reserves one more try of Generate itself, after a wait of d, and returns
-// the time to wait: longer than d if the target's rate requires it.
+// the time to wait: longer than d if the target's rate requires it, and longer than any
+// deadline if the effect may not be started any more.
 func (r *Request) Again(d time.Duration) time.Duration {
 	if r.Feedback == nil {
 		return d

@@ -126,7 +126,7 @@ func (b *prior) look(s *session.State) {
 	b.turn, b.open, b.at = attemptOf(s), t.Open, t.At
 	b.registry = s.TurnRegistry()
 	if t.Open {
-		b.provider, b.model = s.Run.Config.Provider, s.TurnModel()
+		b.provider, b.model = s.TurnProvider(), s.TurnModel()
 		if b.turn[3] > 0 {
 			b.provider, b.model = s.CompactionModel()
 		}

@@ -44,6 +44,8 @@ func Noticed(sid, typ string, body any) []Entry {
 	case session.BudgetExceeded:
 		breach := breach(sid, d)
 		return []Entry{{Kind: client.EntryPaused, Detail: breach, Line: fmt.Sprintf("run %d is paused: %s", d.Run, breach)}}
+	case session.ModelChanged:
+		return []Entry{lined("run %d: %s of %s failed (%s), and %s of %s is asked", d.Run, d.FromModel, d.FromProvider, d.Code, d.Model, d.Provider)}
 	case session.ContextCleared:
 		return []Entry{left(typ, d.Run, fmt.Sprintf("not shown %s of earlier calls any more", Count(d.Results, "result")), d.TokensBefore, d.Tokens)}
 	case session.ContextCompacted:

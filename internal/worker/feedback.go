@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -33,14 +34,17 @@ func (b *feedback) Tried(fault *executor.Error, after time.Duration) {
 	p.failed(fault, now)
 }
 
-// Again reserves one more try.
+// Again reserves one more try. After the effect's start_by there is none.
 func (b *feedback) Again(d time.Duration) time.Duration {
-	s := b.of.served
-	if s.Pace == nil {
+	s, now := b.of.served, b.now()
+	switch {
+	case b.of.late(now.Add(d)):
+		return math.MaxInt64
+	case s.Pace == nil:
 		return d
 	}
 	s.Counts.retry()
-	return s.Pace.reserveRetry(b.of, b.now(), d)
+	return s.Pace.reserveRetry(b.of, now, d)
 }
 
 func (b *feedback) ended(o *outcome, now time.Time) {

@@ -41,6 +41,9 @@ type notice struct {
 	Items     int              `json:"items"`
 	Before    int64            `json:"tokens_before"`
 	Tokens    int64            `json:"tokens"`
+	FromModel string           `json:"from_model"`
+	Model     string           `json:"model"`
+	Provider  string           `json:"provider"`
 
 	Workspace    string                 `json:"workspace"`
 	Hash         string                 `json:"hash"`
@@ -66,6 +69,8 @@ func noticeLine(s Said, now int64) string {
 		return s.Type + " " + err.Error()
 	}
 	switch {
+	case d.FromModel != "":
+		return fmt.Sprintf("%s %s: %s failed (%s), asks %s of %s", s.Type, d.Effect, d.FromModel, d.Code, d.Model, d.Provider)
 	case d.Results+d.Items > 0:
 		return fmt.Sprintf("%s %d: about %d tokens, before %d", s.Type, d.Results+d.Items, d.Tokens, d.Before)
 	case d.Workspace != "":

@@ -185,7 +185,7 @@ func run(v session.View, seqs []uint64) string {
 		is   bool
 		text string
 	}{
-		{r.Budget != nil, "budget: " + budgetText(r.Budget)}, {r.Deadline > 0, "deadline: " + span(r.Deadline-v.Clock)},
+		{r.Fallback > 0, fmt.Sprintf("fallback: %d", r.Fallback)}, {r.Budget != nil, "budget: " + budgetText(r.Budget)}, {r.Deadline > 0, "deadline: " + span(r.Deadline-v.Clock)},
 		{len(r.Context) > 0, "context: " + string(r.Context)}, {len(r.Used) > 0, "tools used: " + strings.Join(r.Used, " ")},
 		{len(r.Steers) > 0, "steers:" + numbers(r.Steers, seqs)}, {r.FinishReason != "", "its answer ended by " + r.FinishReason},
 	} {

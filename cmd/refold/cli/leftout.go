@@ -27,7 +27,7 @@ func tellLeftOut(ctx context.Context, c *client.Client, v *session.View) (string
 		if t == nil || state.Run == nil || fmt.Sprintf("r%dt%d", t.Run, t.Number) != v.Turn.Effect {
 			return
 		}
-		name, form, tools = state.Run.Config.Provider, state.ResponseFormat(), tools[:0]
+		name, form, tools = state.TurnProvider(), state.ResponseFormat(), tools[:0]
 		for i := range t.Toolset.Offers {
 			d := t.Toolset.Descriptor(state.TurnRegistry(), i)
 			text, err := codec.ToJSON(d.ArgsSchema)

@@ -11,6 +11,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/planner"
 )
 
@@ -77,14 +78,14 @@ func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error
 			return err
 		}
 	}
-	bridges, err := listen(ctx, s, b, c.Within, func(f *fleet) bool {
-		what.served, what.heard = f.served(), f.heard
+	bridges, err := listen(ctx, s, b, c.Within, func(f *presence.Fleet) bool {
+		what.served, what.heard = f.Served(), f.Heard
 		return what.isServed()
 	})
 	if err != nil {
 		return err
 	}
-	what.served, what.heard = bridges.served(), bridges.heard
+	what.served, what.heard = bridges.Served(), bridges.Heard
 	return c.tell(s, what)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 	streamconf "github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
@@ -52,12 +53,11 @@ const (
 	doctorViewsOnce = 8                // views at once
 	doctorShown     = 3                // named effects of a target
 	doctorWithin    = 10 * time.Second // for the views, and for the look at events that are skipped
-	lacksPrefix     = "lacks "         // prefix of metadata about what a bridge's target lacks
 )
 
 // diagnosis is what the doctor found.
 type diagnosis struct {
-	bridges   *fleet
+	bridges   *presence.Fleet
 	served    map[string]int
 	open      map[string][]string // waiting effects, "s1 r1t1", by the target that no bridge serves
 	published map[string]int      // number of stored effects of such targets, open or not
@@ -160,8 +160,8 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	if err != nil {
 		return err
 	}
-	d.bridges, err = listen(ctx, s, b, within, func(f *fleet) bool {
-		served := f.served()
+	d.bridges, err = listen(ctx, s, b, within, func(f *presence.Fleet) bool {
+		served := f.Served()
 		return !slices.ContainsFunc(names, func(name subjects.EffectName) bool {
 			return served[target(name.Class, name.Target)] == 0
 		})
@@ -169,19 +169,19 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	if err != nil {
 		return err
 	}
-	d.served = d.bridges.served()
-	reported, err := troubles(ctx, b, d.bridges.answered)
+	d.served = d.bridges.Served()
+	reported, err := troubles(ctx, b, d.bridges.Answered)
 	d.wrong = append(d.wrong, reported...)
 	d.tellForeign(b)
 	clock := b.NewClock(natsio.NewLocalClock())
 	_ = clock.Measure(ctx) // else it is this machine's
 	now := clock.Now()
-	for _, bridge := range d.bridges.heard {
-		d.tellClock("bridge "+d.bridges.name(bridge.Instance), bridge.AheadMS)
+	for _, bridge := range d.bridges.Heard {
+		d.tellClock("bridge "+d.bridges.Name(bridge.Instance), bridge.AheadMS)
 		for _, t := range bridge.Troubles {
 			if t.Code != session.TroubleExecutor && t.Code != session.TroubleLacks { // reported elsewhere
 				d.failing++
-				d.wrong = append(d.wrong, troubleLine(d.bridges.name(bridge.Instance)+",", &t, now))
+				d.wrong = append(d.wrong, troubleLine(d.bridges.Name(bridge.Instance)+",", &t, now))
 			}
 		}
 	}
@@ -341,14 +341,14 @@ func (d *diagnosis) printBridges(out io.Writer) {
 	}
 	table := newWholeTable(out, "TARGET", "BRIDGES", "LACKS")
 	for _, of := range slices.Sorted(maps.Keys(d.served)) {
-		table.texts(of, strconv.Itoa(d.served[of]), strings.Join(d.bridges.lacks(of), "; "))
+		table.texts(of, strconv.Itoa(d.served[of]), strings.Join(d.bridges.Lacks(of), "; "))
 	}
 	table.flush()
 	if !table.cut {
 		return
 	}
 	for _, of := range slices.Sorted(maps.Keys(d.served)) {
-		for _, lack := range d.bridges.lacks(of) {
+		for _, lack := range d.bridges.Lacks(of) {
 			fmt.Fprintf(out, "lacks: %s: %s\n", of, lack)
 		}
 	}
@@ -368,7 +368,7 @@ type targetJSON struct {
 // printJSON prints an object for each target, and one for each trouble.
 func (d *diagnosis) printJSON(out io.Writer) {
 	for _, of := range slices.Sorted(maps.Keys(d.served)) {
-		printJSON(out, targetJSON{Target: of, Bridges: d.served[of], Lacks: d.bridges.lacks(of)})
+		printJSON(out, targetJSON{Target: of, Bridges: d.served[of], Lacks: d.bridges.Lacks(of)})
 	}
 	for _, t := range d.streams {
 		printJSON(out, map[string]string{"streams": t})

@@ -107,7 +107,7 @@ func (c *Client) snapshotBelow(ctx context.Context, sid string, below uint64) (*
 	if err != nil || e.Session != sid || session.LeafOf(e) != snap.Leaf {
 		return nil, ctx.Err() // the snapshot is of a lost log
 	}
-	state, err := session.Restore(snap, source{ctx: ctx, c: c})
+	state, err := c.Restore(ctx, snap)
 	if err != nil || state.Session != sid {
 		return nil, ctx.Err()
 	}
@@ -117,6 +117,13 @@ func (c *Client) snapshotBelow(ctx context.Context, sid string, below uint64) (*
 type source struct {
 	ctx context.Context
 	c   *Client
+}
+
+// Restore returns the state of a snapshot of a session: what the session's events up to
+// Snapshot.Seq fold to. It reads what the snapshot names, such as the install record.
+// The caller owns the state.
+func (c *Client) Restore(ctx context.Context, snap session.Snapshot) (*session.State, error) {
+	return session.Restore(snap, source{ctx: ctx, c: c})
 }
 
 // Install returns the parsed install record with a hash.

@@ -191,6 +191,7 @@ func TestZeroOptionsDoNotPanic(t *testing.T) {
 		"client.Client.Index":              w.Index,
 		"client.Client.Interrupt":          w.Interrupt,
 		"client.Client.Pause":              w.Pause,
+		"client.Client.Restore":            w.Restore,
 		"client.Client.Resume":             w.Resume,
 		"client.Client.Run":                w.Run,
 		"client.Client.SetOverrides":       w.SetOverrides,

@@ -41,6 +41,7 @@ type document struct {
 	paths    map[string]map[string]described
 	compiler *jsonschema.Compiler
 	schemas  map[string]*jsonschema.Schema
+	seq      string // of an event of the session s
 }
 
 func (w *world) document() *document {
@@ -99,6 +100,9 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		u, _ = w.update(s)
 	}
 	hash := u.Call.ArgsHash
+	var listed web.EventList
+	w.want(http.StatusOK, &listed, "all", "GET", "/v1/sessions/s/events", "")
+	d.seq = fmt.Sprint(listed.Events[len(listed.Events)-1].Seq)
 	steps := []struct {
 		operation, body string
 		status          int
@@ -106,6 +110,9 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		{"health", "", 200}, {"ready", "", 200}, {"document", "", 200}, {"docs", "", 200},
 		{"getSession", "", 200}, {"getTranscript", "", 200}, {"listSessions", "", 200}, {"listApprovals", "", 200}, {"followSession", "", 200},
 		{"aiSDKMessages", "", 200}, {"aiSDKResume", "", 200},
+		{"listEvents", "", 200}, {"getEvent", "", 200}, {"getRawEvent", "", 200}, {"getState", "", 200}, {"getDiff", "", 200}, {"getTimeline", "", 200},
+		{"getTools", "", 200}, {"getEffects", "", 200}, {"previewEvent", `{"type": "RunPauseRequested", "door": "in", "data": {"reason": "lunch"}}`, 200},
+		{"verifySession", "", 200}, {"getFleet", "", 200}, {"getSystem", "", 200}, {"verifyAll", "", 200}, {"followSessions", "", 200}, {"followEvents", "", 200},
 		{"startRun", `{"input": "And then?", "when_busy": "queue"}`, 202}, {"getRun", "", 200},
 		{"steer", `{"input": [{"text": "Green tea."}]}`, 200}, {"pause", `{"reason": "lunch"}`, 200}, {"resume", `{}`, 200},
 		{"storeFile", "a file", 200}, {"setFacts", `{"facts": {"plan": "gold", "name": null}}`, 200},
@@ -146,7 +153,7 @@ func (d *document) call(w *world, method, path string, op *described, body strin
 			d.check(op.OperationID, of.Schema, body)
 		}
 	}
-	path = strings.NewReplacer("{agent}", "helper", "{sid}", "s", "{run}", "1", "{call}", "r1t1c0").Replace(path)
+	path = strings.NewReplacer("{agent}", "helper", "{sid}", "s", "{run}", "1", "{call}", "r1t1c0", "{seq}", d.seq).Replace(path)
 	got, err := http.DefaultClient.Do(w.request("all", method, path, body))
 	if err != nil {
 		w.t.Fatal(err)
@@ -202,12 +209,12 @@ func TestAttackNoisyRequests(t *testing.T) {
 	operations := web.Operations()
 	for range 1500 {
 		o := operations[random.IntN(len(operations))]
-		path := strings.NewReplacer("{sid}", url.PathEscape(pick()), "{agent}", url.PathEscape(pick()), "{run}", url.PathEscape(pick()), "{call}", url.PathEscape(pick())).Replace(o.Path)
+		path := strings.NewReplacer("{sid}", url.PathEscape(pick()), "{agent}", url.PathEscape(pick()), "{run}", url.PathEscape(pick()), "{call}", url.PathEscape(pick()), "{seq}", url.PathEscape(pick())).Replace(o.Path)
 		if random.IntN(3) > 0 {
 			path = in(o, "s")
 		}
 		if random.IntN(3) == 0 {
-			path += "?" + url.Values{"after": {pick()}, "run": {pick()}, "limit": {pick()}, "session": {pick()}, "since": {pick()}}.Encode()
+			path += "?" + url.Values{"after": {pick()}, "run": {pick()}, "limit": {pick()}, "session": {pick()}, "since": {pick()}, "at": {pick()}, "from": {pick()}, "turn": {pick()}}.Encode()
 		}
 		method := o.Method
 		if random.IntN(10) == 0 {

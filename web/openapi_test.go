@@ -111,6 +111,7 @@ var inPath = regexp.MustCompile(`\{(\w+)\}`)
 var pathParameters = map[string]parameter{
 	"sid":   {"sid", "The session's id, as the client has it: without its token's scope.", object{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}},
 	"run":   {"run", "The run's number in the session.", count},
+	"seq":   {"seq", "The event's sequence in the log.", sequence},
 	"agent": {"agent", "An agent of the server.", text},
 	"call":  {"call", "The call's name, such as r1t2c0.", text},
 }
@@ -121,6 +122,9 @@ func operation(rt *route) object {
 	op := object{"operationId": rt.name, "summary": strings.TrimSuffix(summary, "."), "description": rt.doc}
 	if rt.right != "" {
 		op["description"] = rt.doc + " Needs the right `" + string(rt.right) + "`."
+	}
+	if rt.inspect {
+		op["tags"] = []string{"inspector"}
 	}
 	if rt.open != never {
 		op["security"] = []object{}

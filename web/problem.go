@@ -53,6 +53,8 @@ const (
 	CodeTooManyStreams  Code = "too_many_streams"       // this token has too many streams
 	CodeQuota           Code = "quota_exceeded"         // this token's files of a day have too many bytes
 	CodeNoSession       Code = "no_session"             // the log has no event of the session
+	CodeNoEvent         Code = "no_event"               // the session has no such event
+	CodeNoTurn          Code = "no_turn"                // the session has no such turn
 	CodeNoRun           Code = "no_run"                 // the session has no such run
 	CodeNoCall          Code = "no_call"                // the session has no such call that waits
 	CodeNoAgent         Code = "no_agent"               // the server has no agent of the name
@@ -60,6 +62,7 @@ const (
 	CodeNoRegenerate    Code = "no_regenerate"          // a session does not answer a message again
 	CodeQuarantined     Code = "quarantined"            // the session is stopped, and an operator must act
 	CodeNoSessionActor  Code = "no_session_actor"       // no session-actor answers
+	CodeServerLacks     Code = "server_lacks_right"     // the server's own NATS user lacks a right
 	CodeUnavailable     Code = "unavailable"            // the server doesn't reach the log
 	CodeTimeout         Code = "timeout"                // the operation took too long
 	CodeInternal        Code = "internal"               // a fault of the server, which its log has
@@ -130,6 +133,8 @@ func problemOf(ctx context.Context, err error) (p *Problem, ok bool) {
 		return problem(http.StatusNotFound, CodeNoRun, "the session has no such run: runs count from 1"), true
 	case errors.Is(err, client.ErrNoSession):
 		return problem(http.StatusNotFound, CodeNoSession, "there is no such session: it begins with its first request of a run"), true
+	case client.IsDenied(err):
+		return problem(http.StatusServiceUnavailable, CodeServerLacks, "%v", err), true
 	case errors.Is(err, natsio.ErrNoView):
 		p = problem(http.StatusServiceUnavailable, CodeNoSessionActor, "no session-actor answers: repeat the request later")
 	case natsio.IsTransient(err) && !errors.Is(err, context.DeadlineExceeded), errors.Is(err, natsio.ErrClosed), errors.Is(err, natsio.ErrNoServer), errors.Is(err, natsio.ErrStreamFull):

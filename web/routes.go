@@ -22,6 +22,8 @@ type route struct {
 	takes        []string // media types of a body that is not JSON
 	gives        []string // media types of an answer that is not JSON
 	open         openness
+	global       bool // it is about all sessions: a token with a scope may not
+	inspect      bool // it is for the inspector's pages: clients need no method for it
 	do           func(*call) (any, error)
 }
 
@@ -70,6 +72,7 @@ func init() { // the operations refer to the table themselves
 	routes = append(routes, aiSDKRoutes...)
 	routes = append(routes, aguiRoutes...)
 	routes = append(routes, serverRoutes...)
+	routes = append(routes, inspectRoutes...)
 }
 
 var (

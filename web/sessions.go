@@ -42,10 +42,15 @@ func (c *call) listSessions() (any, error) {
 			page.Next = cursor
 			break
 		}
-		page.Sessions = append(page.Sessions, SessionRow{Session: c.strip(row.Session), State: row.State, At: row.At, Summary: row.Summary})
+		page.Sessions = append(page.Sessions, c.row(&row))
 		cursor = row.Cursor
 	}
 	return page, nil
+}
+
+// row returns a row of the index as JSON.
+func (c *call) row(of *client.IndexRow) SessionRow {
+	return SessionRow{Session: c.strip(of.Session), State: of.State, At: of.At, Summary: of.Summary}
 }
 
 // listing reads the query of a list.

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -85,27 +86,32 @@ func (s *stream) fail(err error) error {
 	return s.send("", "problem", text)
 }
 
-// followed is a step of a stream: an update, or the error that ends it.
-type followed struct {
-	update refold.Update
-	err    error
+// followed is a step of a stream: a value, or the error that ends it.
+type followed[T any] struct {
+	value T
+	err   error
 }
 
 // follow calls each with the updates of the session after a position, until it returns
 // false or an error, the client is gone, or its token is not valid any more. It writes a
 // comment to the stream when nothing comes for a while.
 func (c *call) follow(s *stream, after string, each func(refold.Update) (bool, error)) error {
+	return pass(c, s, func(ctx context.Context) iter.Seq2[refold.Update, error] { return c.session().Updates(ctx, after) }, each)
+}
+
+// pass is follow, for values of any kind.
+func pass[T any](c *call, s *stream, values func(context.Context) iter.Seq2[T, error], each func(T) (bool, error)) error {
 	ctx, cancel := context.WithCancel(c.ctx())
 	defer cancel()
-	updates := make(chan followed)
+	came := make(chan followed[T])
 	done := make(chan struct{})
 	defer func() { <-done }()
 	defer cancel()
 	go func() {
 		defer close(done)
-		for u, err := range c.session().Updates(ctx, after) {
+		for v, err := range values(ctx) {
 			select {
-			case updates <- followed{u, err}:
+			case came <- followed[T]{v, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -115,14 +121,14 @@ func (c *call) follow(s *stream, after string, each func(refold.Update) (bool, e
 	defer alive.Stop()
 	for {
 		select {
-		case f := <-updates:
+		case f := <-came:
 			if f.err != nil {
 				if ctx.Err() != nil {
 					return errSent
 				}
 				return s.fail(f.err)
 			}
-			if more, err := each(f.update); err != nil || !more {
+			if more, err := each(f.value); err != nil || !more {
 				return err
 			}
 		case <-alive.C:

@@ -21,15 +21,16 @@ var bodies = map[string]string{
 	"startRun": `{"agent": "helper", "input": "hi"}`, "steer": `{"input": "more"}`,
 	"setFacts": `{"facts": {"plan": "gold"}}`, "setAgent": `{"agent": "helper"}`, "setOverrides": `{"scope": "session", "disable": []}`,
 	"decide": `{"decision": "approve", "args_hash": "` + zeros + `"}`, "storeFile": "a file",
-	"aiSDKSend": `{"id": "hidden", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}], "trigger": "submit-message"}`,
-	"runAGUI":   `{"threadId": "hidden", "runId": "run-1", "messages": []}`,
+	"aiSDKSend":    `{"id": "hidden", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}], "trigger": "submit-message"}`,
+	"runAGUI":      `{"threadId": "hidden", "runId": "run-1", "messages": []}`,
+	"previewEvent": `{"type": "RunPauseRequested", "door": "in"}`,
 }
 
 var zeros = strings.Repeat("0", 64)
 
 // in returns the path of an operation in a session.
 func in(o web.Operation, sid string) string {
-	return strings.NewReplacer("{agent}", "helper", "{sid}", sid, "{run}", "1", "{call}", "r1t1c0").Replace(o.Path)
+	return strings.NewReplacer("{agent}", "helper", "{sid}", sid, "{run}", "1", "{call}", "r1t1c0", "{seq}", "2").Replace(o.Path)
 }
 
 // status sends the request of an operation, and returns its status and the beginning of
@@ -73,7 +74,7 @@ func TestAttackTokensDoWhatTheirRightsSay(t *testing.T) {
 				if got != http.StatusUnauthorized {
 					t.Errorf("%s of %s: got %d %s, want 401", o.Name, token, got, text)
 				}
-			case !slices.Contains(caller.Rights, o.Right):
+			case !slices.Contains(caller.Rights, o.Right) || o.Global && caller.Scope != "":
 				if got != http.StatusForbidden {
 					t.Errorf("%s of %s: got %d %s, want 403", o.Name, token, got, text)
 				}

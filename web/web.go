@@ -79,6 +79,8 @@ type server struct {
 	mux    *http.ServeMux
 	usage  usage
 	kept   atomic.Int64 // runs: see keep
+
+	histories *histories // of sessions that the inspector shows
 }
 
 // Handler serves the sessions of a runtime. The runtime's agents are those that requests
@@ -105,7 +107,7 @@ func Handler(rt *refold.Runtime, o Options) http.Handler {
 		o.Hosts = []string{"localhost", "127.0.0.1", "[::1]"}
 	}
 	inner := inside.Of(rt)
-	s := &server{rt: rt, inner: inner, client: inner.Client(), o: o, mux: http.NewServeMux(), usage: newUsage()}
+	s := &server{rt: rt, inner: inner, client: inner.Client(), o: o, mux: http.NewServeMux(), usage: newUsage(), histories: newHistories()}
 	paths := map[string]map[string]*route{}
 	for i := range routes {
 		r := &routes[i]
@@ -201,6 +203,8 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, methods map[strin
 	case rt == nil:
 		w.Header().Set("Allow", strings.Join(allowed(methods), ", "))
 		return problem(http.StatusMethodNotAllowed, CodeMethod, "%s takes %s", r.URL.Path, strings.Join(allowed(methods), ", "))
+	case rt.global && caller.Scope != "":
+		return problem(http.StatusForbidden, CodeForbidden, "this is about all sessions: it needs a token without a scope")
 	case !caller.may(rt.right):
 		return problem(http.StatusForbidden, CodeForbidden, "this token lacks the right %s", rt.right)
 	}

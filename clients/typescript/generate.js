@@ -7,8 +7,24 @@ import { readFileSync, writeFileSync } from 'node:fs';
 const from = new URL('../../web/openapi.json', import.meta.url);
 const to = new URL('src/api.ts', import.meta.url);
 
-const { schemas } = JSON.parse(readFileSync(from, 'utf8')).components;
-const named = (name) => schemas[name].type === 'object';
+const { paths, components: { schemas } } = JSON.parse(readFileSync(from, 'utf8'));
+const used = new Set();
+const named = (name) => used.has(name) && schemas[name].type === 'object';
+
+/** Adds the schemas that a value refers to. */
+function use(value) {
+  if (!value || typeof value !== 'object') return;
+  const name = value.$ref?.match(/schemas\/(\w+)/)?.[1];
+  if (name && !used.has(name)) {
+    used.add(name);
+    use(schemas[name]);
+  }
+  Object.values(value).forEach(use);
+}
+
+// Operations for the pages of the inspector have no methods here, and so no types.
+use({ $ref: '#/components/schemas/Problem' });
+use(Object.values(paths).flatMap(Object.values).filter(({ tags }) => !tags?.includes('inspector')));
 
 /** Returns the type of a schema, at a depth of indentation. */
 function typeOf(schema, depth) {

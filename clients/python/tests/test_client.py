@@ -214,7 +214,8 @@ class ClientTest(unittest.TestCase):
 
     def test_each_operation_has_a_method(self):
         document = json.loads((generate.HERE / "../../web/openapi.json").read_text("utf-8"))
-        operations = {(method.upper(), path) for path, of in document["paths"].items() for method in of if path.startswith("/v1/")}
+        operations = {(method.upper(), path) for path, of in document["paths"].items() for method in of
+                      if path.startswith("/v1/") and "inspector" not in of[method].get("tags", [])}  # those are for its pages
         operations -= {o for o in operations if re.match(r"/v1/(ai-sdk|ag-ui)/", o[1])}  # for the libraries of others
         approval = refold.Approval(session="s", run=1, call="c", tool_id="t", tool="t", arguments="{}", args_hash="h")
         everything = {

@@ -225,11 +225,12 @@ export interface Problem {
    * body has another media type; too_large, the body has more bytes than the operation takes;
    * too_many_requests, this token's requests come too fast; too_many_streams, this token has
    * too many streams; quota_exceeded, this token's files of a day have too many bytes;
-   * no_session, the log has no event of the session; no_run, the session has no such run;
-   * no_call, the session has no such call that waits; no_agent, the server has no agent of
-   * the name; bad_blob, the handle is not of this session, or has expired; no_regenerate, a
-   * session does not answer a message again; quarantined, the session is stopped, and an
-   * operator must act; no_session_actor, no session-actor answers; unavailable, the server
+   * no_session, the log has no event of the session; no_event, the session has no such event;
+   * no_turn, the session has no such turn; no_run, the session has no such run; no_call, the
+   * session has no such call that waits; no_agent, the server has no agent of the name;
+   * bad_blob, the handle is not of this session, or has expired; quarantined, the session is
+   * stopped, and an operator must act; no_session_actor, no session-actor answers;
+   * server_lacks_right, the server's own NATS user lacks a right; unavailable, the server
    * doesn't reach the log; timeout, the operation took too long; internal, a fault of the
    * server, which its log has. Or why the session refused it: undecodable, neither JSON nor
    * msgpack, or no envelope; unsupported_version, `v` is not 1; unknown_type, there is no
@@ -262,7 +263,7 @@ export interface Problem {
    * name, or the place in the detail names something that would be gone; limit_exceeded, over
    * a limit; the detail names it.
    */
-  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_regenerate' | 'no_run' | 'no_session' | 'no_session_actor' | 'not_found' | 'not_permitted' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'reserved_type' | 'run_active' | 'run_not_active' | 'session_closed' | 'stale' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
+  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_event' | 'no_run' | 'no_session' | 'no_session_actor' | 'no_turn' | 'not_found' | 'not_permitted' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'reserved_type' | 'run_active' | 'run_not_active' | 'server_lacks_right' | 'session_closed' | 'stale' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
   /** For people: what was wrong, and what to do. */
   detail: string;
   /** The HTTP status. */

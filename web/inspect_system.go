@@ -1,0 +1,153 @@
+package web
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+)
+
+// Limits of what is listed of a system.
+const (
+	installsMax    = 20
+	quarantinesMax = 200
+	verifyEach     = 250 * time.Millisecond // between two steps of progress
+)
+
+// getFleet says what runs now.
+func (c *call) getFleet() (any, error) {
+	fleet, err := c.client.Fleet(c.ctx(), heardWithin)
+	if err != nil {
+		return nil, err
+	}
+	shown := FleetShown{Bridges: []BridgeShown{}, SessionActors: []ActorShown{}, Lanes: fleet.LaneCount, Targets: []TargetShown{}, Installs: []InstallShown{}}
+	for _, b := range fleet.Bridges {
+		shown.Bridges = append(shown.Bridges, BridgeShown{
+			Instance: b.Instance, Name: b.Name, Version: b.Version, Targets: append([]string{}, b.Targets...), Heard: heard(b.Heard), AheadMS: b.AheadMS, Troubles: b.Troubles,
+		})
+	}
+	for _, a := range fleet.Actors {
+		shown.SessionActors = append(shown.SessionActors, ActorShown{
+			Instance: a.Instance, Lanes: append([]int{}, a.Lanes...), Heard: heard(a.Heard), Leaving: a.Leaving, Joining: a.Joining, AheadMS: a.AheadMS, NotReady: a.NotReady,
+		})
+	}
+	for _, t := range fleet.Targets {
+		shown.Targets = append(shown.Targets, TargetShown(t))
+	}
+	if fleet.NoBacklog != nil {
+		shown.Unknown = fleet.NoBacklog.Error()
+	}
+	installs, err := c.client.Installs(c.ctx(), installsMax)
+	for i := range installs {
+		shown.Installs = append(shown.Installs, installOf(&installs[i]))
+	}
+	return shown, err
+}
+
+func heard(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMilli()
+}
+
+func installOf(r *client.InstallRecord) InstallShown {
+	shown := InstallShown{Seq: r.Seq, Time: r.Time, Pinned: r.IsPinned}
+	if r.Install == nil {
+		shown.Fault = r.Fault.Error()
+		return shown
+	}
+	shown.Hash, shown.Rules, shown.Tools = r.Install.Hash.String(), r.Install.Rules, r.Install.Registry.Len()
+	return shown
+}
+
+// getSystem says how the log is stored.
+func (c *call) getSystem() (any, error) {
+	storage, err := c.client.Storage(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	shown := SystemShown{
+		Durability: storage.Durability, Last: storage.Last, Missing: storage.Missing, Rules: session.RulesVersion,
+		Streams: []StreamShown{}, Quarantines: []QuarantineShown{},
+	}
+	for _, s := range storage.Streams {
+		shown.Streams = append(shown.Streams, StreamShown{
+			Name: s.Name, IsMissing: s.Missing, Messages: s.Messages, Bytes: s.Bytes, BytesMax: max(s.BytesMax, 0), MaxAge: int64(s.MaxAge.Seconds()),
+			Replicas: s.Replicas, Leader: s.Leader,
+		})
+	}
+	stopped, err := c.client.Quarantines(c.ctx(), quarantinesMax)
+	for _, q := range stopped {
+		shown.Quarantines = append(shown.Quarantines, QuarantineShown{Session: q.Session, Seq: q.Seq, Reason: q.Reason})
+	}
+	return shown, err
+}
+
+// verifySession folds the session again, and compares it with what is stored.
+func (c *call) verifySession() (any, error) {
+	var replayed *client.Replayed
+	err := c.folded(func() (err error) {
+		replayed, err = c.client.VerifySession(c.ctx(), c.sid)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.verified(replayed), nil
+}
+
+func (c *call) verified(r *client.Replayed) *Verified {
+	return &Verified{
+		Session: c.strip(r.Session), Events: r.Events, Rejected: r.Rejected, Hash: r.Hash.String(), Chain: r.Chain.String(),
+		Same: r.EffectsSame, Gone: r.EffectsGone, SnapshotAt: r.SnapshotAt, Differences: r.Differences,
+	}
+}
+
+// verifyAll folds all sessions again. It streams those that differ, and how far it is.
+func (c *call) verifyAll() (any, error) {
+	s, err := c.stream()
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	var step VerifyStep
+	sent := time.Now()
+	send := func() error {
+		sent = time.Now()
+		text, err := json.Marshal(step)
+		if err != nil {
+			return err
+		}
+		step.Session = nil
+		return s.send("", "", text)
+	}
+	var sum *client.Verified
+	failed := c.folded(func() (err error) {
+		sum, err = c.client.Verify(c.ctx(), client.VerifyOptions{Each: func(r *client.Replayed) error {
+			step.Sessions++
+			step.Events += r.Events
+			if !r.Identical() {
+				step.Differ++
+				step.Session = c.verified(r)
+			}
+			if step.Session == nil && time.Since(sent) < verifyEach {
+				return nil
+			}
+			return send()
+		}})
+		return err
+	})
+	if failed != nil {
+		if c.ctx().Err() != nil {
+			return nil, errSent
+		}
+		return nil, s.fail(failed)
+	}
+	step = VerifyStep{Done: true, Sessions: sum.Sessions, Events: sum.Events, Differ: sum.Differ}
+	for _, hole := range sum.Holes {
+		step.Missing += hole.Last - hole.First + 1
+	}
+	return nil, send()
+}

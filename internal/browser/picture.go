@@ -15,11 +15,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// still hides what differs from picture to picture: the caret and what moves.
+// still hides what differs from picture to picture: the caret and what moves. A page's
+// policy may forbid elements with styles, but not this.
 const still = `(() => {
-	const style = document.createElement("style");
-	style.textContent = "*, *::before, *::after { caret-color: transparent !important; animation: none !important; transition: none !important }";
-	document.head.append(style);
+	const sheet = new CSSStyleSheet();
+	sheet.replaceSync("*, *::before, *::after { caret-color: transparent !important; animation: none !important; transition: none !important }");
+	document.adoptedStyleSheets.push(sheet);
 	return document.fonts.ready.then(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))));
 })()`
 

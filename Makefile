@@ -66,6 +66,7 @@ check-web: peers-node chromium ## run the checks of the HTTP clients: their own 
 	node examples/chat-web/build.js six
 	npm run --prefix examples/chat-agui build
 	go test -tags peers -count=1 -timeout 10m ./clients ./internal/browser ./examples/chat-web ./examples/chat-agui
+	go test -tags peers -count=1 -timeout 10m -run '^TestPage' ./web
 
 # Installs Chromium, and the fonts of pages that bring none, from Debian's packages, as
 # root.
@@ -75,13 +76,16 @@ chromium:
 		apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core; fi; \
 	command -v chromium >/dev/null || { echo "make $(or $(filter check-web,$(MAKECMDGOALS)),chromium): needs Chromium as chromium, and the fonts DejaVu: install them (Debian: apt-get install chromium fonts-dejavu-core)" >&2; exit 1; }
 
-# Installs Chromium, and the fonts of pages that bring none, from Debian's packages, as
-# root.
-.PHONY: chromium
-chromium:
-	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core; fi; \
-	command -v chromium >/dev/null || { echo "make $(or $(filter check-web,$(MAKECMDGOALS)),chromium): needs Chromium as chromium, and the fonts DejaVu: install them (Debian: apt-get install chromium fonts-dejavu-core)" >&2; exit 1; }
+# internal/inspector has a test that compares the hash of what this writes.
+VENDOR := internal/inspector/npm
+VENDORED := preact @preact/signals @preact/signals-core htm
+.PHONY: vendor-js
+vendor-js: peers-node ## make the inspector's one vendored module of what its package-lock.json names; needs npm and its registry
+	@folder=$(VENDOR); npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }
+	cd $(VENDOR) && npx --no-install esbuild entry.js --bundle --minify --format=esm --target=es2022 --legal-comments=none \
+		--banner:js='/*! Written by make vendor-js from internal/inspector/npm. licenses.txt has the licences of preact, @preact/signals and htm. */' --outfile=../static/preact.js
+	cd $(VENDOR) && for of in $(VENDORED); do echo "== $$of $$(node -p "require('./node_modules/$$of/package.json').version")"; echo; cat node_modules/$$of/LICENSE; echo; done > ../static/licenses.txt
+	cd internal/inspector/static && sha256sum preact.js licenses.txt > ../npm/SHA256SUMS
 
 .PHONY: promql
 promql: promtool ## parse the queries of dashboards and alerts with Prometheus's own parser (a separate Go module), and check the rules with promtool

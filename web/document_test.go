@@ -110,7 +110,7 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		{"health", "", 200}, {"ready", "", 200}, {"document", "", 200}, {"docs", "", 200},
 		{"getSession", "", 200}, {"getTranscript", "", 200}, {"listSessions", "", 200}, {"listApprovals", "", 200}, {"followSession", "", 200},
 		{"aiSDKMessages", "", 200}, {"aiSDKResume", "", 200},
-		{"listEvents", "", 200}, {"getEvent", "", 200}, {"getRawEvent", "", 200}, {"getState", "", 200}, {"getDiff", "", 200}, {"getTimeline", "", 200},
+		{"getCaller", "", 200}, {"listEvents", "", 200}, {"getEvent", "", 200}, {"getRawEvent", "", 200}, {"getState", "", 200}, {"getDiff", "", 200}, {"getTimeline", "", 200},
 		{"getTools", "", 200}, {"getEffects", "", 200}, {"previewEvent", `{"type": "RunPauseRequested", "door": "in", "data": {"reason": "lunch"}}`, 200},
 		{"verifySession", "", 200}, {"getFleet", "", 200}, {"getSystem", "", 200}, {"verifyAll", "", 200}, {"followSessions", "", 200}, {"followEvents", "", 200},
 		{"startRun", `{"input": "And then?", "when_busy": "queue"}`, 202}, {"getRun", "", 200},

@@ -8,6 +8,18 @@ import (
 
 // This file has the answers of the operations that the inspector's pages use.
 
+// CallerShown is who sends a request.
+type CallerShown struct {
+	// The name under which events are published.
+	Subject string `json:"subject" lim:"any"`
+	// What it may do.
+	Rights []Right `json:"rights" lim:"item=enum=read|ask|approve|operate"`
+	// It sees some sessions alone.
+	Scoped bool `json:"scoped,omitempty"`
+	// Agents that it may name.
+	Agents []string `json:"agents" lim:"item=any"`
+}
+
 // EventList is a page of a session's events.
 type EventList struct {
 	// The events, in the order of the log.
@@ -153,7 +165,7 @@ type SpanShown struct {
 	// The place of the span that it is a part of.
 	Parent string `json:"parent,omitempty" lim:"any"`
 	// What it is: run, queue, pause, turn, step, attempt, compaction, retry_wait, group,
-	// call, approval; or of one that is open, also space and wake.
+	// call, approval; or of one that is open, also space.
 	Kind string `json:"kind" lim:"any"`
 	// The run.
 	Run uint32 `json:"run,omitempty" lim:"1.."`

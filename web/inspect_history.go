@@ -62,7 +62,7 @@ type history struct {
 func newHistory() *history {
 	h := &history{turn: make(chan struct{}, 1), tracker: timeline.NewTracker(0, nil), open: map[string]int{}}
 	h.reader = transcript.NewReader(transcript.Briefly, func(e *transcript.Entry) {
-		if line := strings.TrimSpace(e.OneLine()); line != "" {
+		if line := strings.TrimRight(strings.TrimSpace(e.OneLine()), ": "); line != "" {
 			h.lines = append(h.lines, line)
 		}
 	})

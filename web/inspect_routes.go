@@ -7,7 +7,7 @@ var (
 	moment   = map[string]any{"type": "integer"}
 )
 
-// at most n.
+// upTo is a count of at most n.
 func upTo(n int) map[string]any {
 	return map[string]any{"type": "integer", "minimum": 1, "maximum": n}
 }
@@ -16,6 +16,11 @@ func upTo(n int) map[string]any {
 // They show what the log has, and how a session folds it. Programs may use them too; the
 // clients in other languages have no methods for them.
 var inspectRoutes = []route{
+	{
+		method: http.MethodGet, path: "/v1/caller", name: "getCaller", out: "CallerShown", inspect: true,
+		doc: "Says who the token is, and what it may do.",
+		do:  (*call).getCaller,
+	},
 	{
 		method: http.MethodGet, path: "/v1/live", name: "followSessions", right: RightRead, stream: true, out: "SessionRow", inspect: true,
 		doc:   "Streams the rows of sessions as they change, as server-sent events: the data is a row as a list has it. Without a position it begins now. The event `reset` says that too much has changed since the position: read the list again.",

@@ -15,6 +15,17 @@ const (
 	verifyEach     = 250 * time.Millisecond // between two steps of progress
 )
 
+// getCaller says who the caller is.
+func (c *call) getCaller() (any, error) {
+	shown := CallerShown{Subject: c.caller.Subject, Rights: append([]Right{}, c.caller.Rights...), Scoped: c.caller.Scope != "", Agents: []string{}}
+	for _, name := range c.inner.Agents() {
+		if c.caller.mayName(name) {
+			shown.Agents = append(shown.Agents, name)
+		}
+	}
+	return shown, nil
+}
+
 // getFleet says what runs now.
 func (c *call) getFleet() (any, error) {
 	fleet, err := c.client.Fleet(c.ctx(), heardWithin)

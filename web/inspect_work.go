@@ -85,6 +85,9 @@ func (h *history) openSpans() (all []SpanShown) {
 	}
 	for _, at := range h.open {
 		e := &h.effects[at]
+		if e.Class == string(session.ClassWake) { // it outlives what it was set for
+			continue
+		}
 		kind := map[string]string{"llm": "attempt", "tool": "call"}[e.Class]
 		all = append(all, SpanShown{
 			Place: timeline.PlaceOf(e.Effect), Parent: parent, Kind: cmp.Or(kind, e.Class), Run: s.Run.Number, Begin: e.Asked, Seq: e.Seq,

@@ -109,8 +109,11 @@ func Handler(rt *refold.Runtime, o Options) http.Handler {
 	inner := inside.Of(rt)
 	s := &server{rt: rt, inner: inner, client: inner.Client(), o: o, mux: http.NewServeMux(), usage: newUsage(), histories: newHistories()}
 	paths := map[string]map[string]*route{}
+	all := pageRoutes()
 	for i := range routes {
-		r := &routes[i]
+		all = append(all, &routes[i])
+	}
+	for _, r := range all {
 		if paths[r.path] == nil {
 			paths[r.path] = map[string]*route{}
 		}

@@ -67,6 +67,7 @@ var repository = laws{
 		{"bridge/executor"}, // the interface of tools and models
 		{"bridge/function"},
 		{"proof/jetmodel", "proof/strict", "internal/meter", "internal/media"}, // what the simulation runs on; what providers would refuse; counters that any package above may raise; types of images
+		{"internal/inspector"},                 // pages, which package web serves
 		{"internal/yamlfile"},                  // what YAML files may cost
 		{"internal/roles", "internal/secrets"}, // who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spacefiles"},                // folders become manifests

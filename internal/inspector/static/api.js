@@ -1,0 +1,175 @@
+// The server: requests with the token, which is held in memory alone, and streams of
+// server-sent events by fetch, which go on after what was received.
+import { signal } from './preact.js';
+
+export const base = document.documentElement.dataset.base;
+
+/** The token; empty: none was given, which a server without tokens accepts. */
+let token = '';
+/** Who the server says this is: {subject, rights, scoped, agents}; null: not known yet. */
+export const caller = signal(null);
+/** What the page needs to go on: '', 'token' or 'refused'. */
+export const gate = signal('');
+/** Why the server can't be reached; empty: it can. */
+export const trouble = signal('');
+
+/** Takes the token of the address, #token=…, and drops it from there. Returns whether there was one. */
+export function takeToken() {
+  const found = /^#token=(.+)$/.exec(location.hash);
+  if (!found) return false;
+  token = decodeURIComponent(found[1]);
+  gate.value = '';
+  history.replaceState(history.state, '', location.pathname + location.search);
+  return true;
+}
+
+/** Uses a token, and asks who it is. */
+export async function enter(text) {
+  token = text;
+  gate.value = '';
+  await whoAmI();
+}
+
+/** Asks who the token is. */
+export async function whoAmI() {
+  try {
+    caller.value = await get('/v1/caller');
+  } catch (e) {
+    if (!(e instanceof Problem)) throw e;
+  }
+}
+
+/** May the caller do what needs a right? */
+export const may = (right) => caller.value?.rights.includes(right) ?? false;
+
+/** What the server answered instead of what was asked for (RFC 9457). */
+export class Problem extends Error {
+  constructor(status, code, detail) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+async function send(method, path, { body, headers = {}, signal } = {}) {
+  const all = { ...headers };
+  if (token) all.Authorization = `Bearer ${token}`;
+  if (body !== undefined) all['Content-Type'] = 'application/json';
+  let answer;
+  try {
+    answer = await fetch(base + path, { method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), signal, cache: 'no-store' });
+  } catch (e) {
+    if (e.name === 'AbortError') throw e;
+    trouble.value = 'The server does not answer. The page keeps what it has, and tries again.';
+    throw new Problem(0, 'unreachable', 'The server does not answer.');
+  }
+  trouble.value = '';
+  if (answer.ok) return answer;
+  let problem = {};
+  try {
+    problem = await answer.json();
+  } catch { /* a proxy answered */ }
+  if (answer.status === 401) gate.value = token ? 'refused' : 'token';
+  throw new Problem(answer.status, problem.code ?? 'internal', problem.detail ?? `${answer.status} ${answer.statusText}`);
+}
+
+const parsed = (answer) => answer.json();
+export const get = (path, signal) => send('GET', path, { signal }).then(parsed);
+export const post = (path, body, key) => send('POST', path, { body, headers: key ? { 'Idempotency-Key': key } : {} }).then(parsed);
+export const put = (path, body) => send('PUT', path, { body }).then(parsed);
+/** Returns a file of the server as bytes: at most 64 KiB of it. */
+export const bytes = async (path) => new Uint8Array(await (await send('GET', path)).arrayBuffer());
+
+/** Returns a path of a session. */
+export const of = (sid, rest = '') => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
+
+/** Returns a new key for what must happen once. */
+export const newKey = () => crypto.randomUUID();
+
+/** Reads the events of a stream until it ends: each with id, event and data. */
+async function* events(answer) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  let e = { event: '', data: '' };
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    let end;
+    while ((end = rest.indexOf('\n')) >= 0) {
+      const line = rest.slice(0, end);
+      rest = rest.slice(end + 1);
+      const at = line.indexOf(': ');
+      const field = line.slice(0, at);
+      if (line === '') {
+        if (e.data || e.id) yield e;
+        e = { event: '', data: '' };
+      } else if (at > 0 && (field === 'id' || field === 'event' || field === 'data')) e[field] = line.slice(at + 2);
+    }
+  }
+}
+
+/** Streams the answer to a POST, once. */
+export async function stream(path, each, signal) {
+  for await (const e of events(await send('POST', path, { signal }))) {
+    if (e.event === 'problem') throw new Problem(500, JSON.parse(e.data).code, JSON.parse(e.data).detail);
+    if (e.data) each(JSON.parse(e.data));
+  }
+}
+
+const pause = (ms, signal) => new Promise((done) => {
+  const timer = setTimeout(done, ms);
+  signal.addEventListener('abort', () => { clearTimeout(timer); done(); });
+});
+
+const hiddenFor = 60_000;
+
+/** Waits until the tab is seen, if it has been hidden for a minute. */
+function seen(signal) {
+  return new Promise((done) => {
+    if (!document.hidden) return done();
+    const look = () => { if (!document.hidden) { document.removeEventListener('visibilitychange', look); done(); } };
+    document.addEventListener('visibilitychange', look);
+    signal.addEventListener('abort', () => { document.removeEventListener('visibilitychange', look); done(); });
+  });
+}
+
+/**
+ * Follows a stream until stop is called: each(value, event, id) is called with each event
+ * once. It goes on after a lost connection; a tab that is hidden for a minute closes its own.
+ */
+export function follow(path, after, each) {
+  const whole = new AbortController();
+  const run = async () => {
+    for (let tries = 0; !whole.signal.aborted;) {
+      const one = new AbortController();
+      const stop = () => one.abort();
+      whole.signal.addEventListener('abort', stop);
+      let timer;
+      const hide = () => { clearTimeout(timer); if (document.hidden) timer = setTimeout(stop, hiddenFor); };
+      document.addEventListener('visibilitychange', hide);
+      let ended = false;
+      try {
+        const answer = await send('GET', path + (after ? `${path.includes('?') ? '&' : '?'}after=${encodeURIComponent(after)}` : ''), { signal: one.signal });
+        if (answer.status === 204) return;
+        for await (const e of events(answer)) {
+          tries = 0;
+          if (e.id) after = e.id;
+          if (e.event === 'problem') throw new Problem(500, JSON.parse(e.data).code, JSON.parse(e.data).detail);
+          if (e.data) each(JSON.parse(e.data), e.event, after);
+        }
+      } catch (e) {
+        ended = e instanceof Problem && e.status >= 400 && e.status < 500 && e.status !== 429;
+      } finally {
+        clearTimeout(timer);
+        document.removeEventListener('visibilitychange', hide);
+        whole.signal.removeEventListener('abort', stop);
+      }
+      if (ended) return;
+      await seen(whole.signal);
+      await pause(Math.min(5000, 250 * 2 ** tries++), whole.signal);
+    }
+  };
+  run();
+  return () => whole.abort();
+}

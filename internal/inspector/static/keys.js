@@ -1,0 +1,33 @@
+// The keyboard. No single key sends an event.
+
+export const keys = [
+  ['?', 'this help'], ['/', 'filter'], ['g s', 'sessions'], ['g a', 'approvals'], ['g f', 'fleet'], ['g y', 'system'],
+  ['j k', 'next and previous row'], ['Enter', 'open'], ['[ ]', 'previous and next event'], ['{ }', 'previous and next turn'], ['l', 'live'], ['c', 'compare from here'],
+];
+
+let before = '';
+let since = 0;
+
+/** Is the key meant for what has the focus? */
+const typing = (e) => e.target.closest?.('input:not([type=range]), textarea, select, dialog') || e.ctrlKey || e.metaKey || e.altKey;
+
+/** Does what a key, or two of them, is for. */
+export function pressed(e, actions) {
+  if (typing(e) || e.defaultPrevented) return;
+  const two = before && performance.now() - since < 1200 ? before + e.key : '';
+  const action = actions[two] ?? actions[e.key];
+  before = e.key === 'g' ? 'g' : '';
+  since = performance.now();
+  if (!action) return;
+  before = '';
+  e.preventDefault();
+  action();
+}
+
+/** Moves the focus among rows: j and k. */
+export function moveRow(step, selector) {
+  const rows = [...document.querySelectorAll(selector)];
+  if (!rows.length) return;
+  const at = rows.indexOf(document.activeElement.closest?.(selector));
+  rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))].focus();
+}

@@ -1,0 +1,180 @@
+// A session: one page, and one time cursor that all its panels obey. Looking is free:
+// nothing is asked of anybody.
+import { html, signal, useEffect, useMemo, useState } from './preact.js';
+import { follow, get, may, of } from './api.js';
+import { Actions, Composer } from './controls.js';
+import { Conversation } from './conversation.js';
+import { Events } from './events.js';
+import { pressed } from './keys.js';
+import { StatePanel } from './state.js';
+import { Timeline } from './timeline.js';
+import { Batch, Effects, Tools } from './work.js';
+import { Ago, Hash, Link, Skeleton, State, Tabs, Wrong, now, place, setQuery, useLoaded } from './ui.js';
+import { cost, number, plain, timeOf, took } from './text.js';
+
+const pageSize = 2000;
+
+/** The events of a session: loaded in pages, and then followed. */
+function useEvents(sid) {
+  const [state, setState] = useState({ events: [], total: 0 });
+  useEffect(() => {
+    const stop = new AbortController();
+    let unfollow = () => {};
+    const all = [];
+    const show = (more) => setState({ events: [...all], total: Math.max(all.length, more?.total ?? 0), whole: !more?.next });
+    const load = async () => {
+      for (let from = 1; from;) {
+        const page = await get(of(sid, `/events?from=${from}&limit=${pageSize}`), stop.signal);
+        all.push(...page.events);
+        from = page.next;
+        show(page);
+      }
+      unfollow = follow(of(sid, '/live'), String(all.at(-1).seq), (head) => {
+        if (head.seq <= all.at(-1).seq) return;
+        all.push(head);
+        show();
+      });
+    };
+    load().catch((error) => { if (!stop.signal.aborted) setState((was) => ({ ...was, error })); });
+    return () => { stop.abort(); unfollow(); };
+  }, [sid]);
+  return state;
+}
+
+const streamed = signal({});
+
+/** The text of the open turn, as it is written: never doubled, and void when it begins again. */
+function useStreaming(sid) {
+  useEffect(() => {
+    streamed.value = {};
+    return follow(of(sid, '/updates'), '', (u) => {
+      const key = `r${u.run}t${u.turn}`;
+      if (u.type === 'text') streamed.value = { turn: key, text: (streamed.value.turn === key ? streamed.value.text : '') + u.delta };
+      else if (u.type === 'text_restarted') streamed.value = { turn: key, text: '', again: true };
+      else if (u.type === 'run_ended') streamed.value = {};
+      else if (u.type === 'waiting') streamed.value = { ...streamed.value, waiting: u.cause ? u : null };
+    });
+  }, [sid]);
+}
+
+/** Why the session waits, for people. */
+function Why({ view }) {
+  const troubles = view.troubles ?? [];
+  const open = view.open?.filter((e) => e.class !== 'wake') ?? [];
+  const names = [...new Set(open.map((e) => `${e.class}/${e.target}`))];
+  const words = {
+    model: 'for the model', tools: 'for tools', step: 'for a step hook', host_loop: 'for a host loop', approval: 'for a person to decide',
+    input: 'for input', resume: 'to be resumed', retry: 'until the turn is tried again', space: 'for a workspace', operator: 'for an operator',
+  }[view.quarantined ? 'operator' : view.waits_for];
+  if (!words) return null;
+  const deadline = open.length ? Math.min(...open.map((e) => e.deadline).filter(Boolean)) : view.run?.retry_at;
+  return html`<p class="why">Waits ${words}${names.length ? html` (<span class="mono">${plain(names.slice(0, 3).join(', '))}${names.length > 3 ? ', …' : ''}</span>)` : null}${deadline && Number.isFinite(deadline) && deadline > now.value ? html`, <span class="num">${took(Math.ceil((deadline - now.value) / 1000) * 1000)}</span> left` : null}${view.unserved?.length ? html` · <span class="tag bad">nobody serves ${plain(view.unserved.join(', '))}</span>` : null}${troubles.map((t) => html` · <span class="tag warn">${plain(`${t.target}: ${t.code}${t.detail ? `: ${t.detail}` : ''}`)}</span>`)}${view.quarantined ? html` · <span class="tag bad">${plain(view.quarantined.reason)}</span>` : null}</p>`;
+}
+
+function Meter({ used, most, name }) {
+  const part = Math.min(1, used / most);
+  return html`<span class="meter ${part > 0.9 ? 'near' : ''}" style=${{ width: '56px', alignSelf: 'center' }} role="meter" aria-valuenow=${used} aria-valuemin="0" aria-valuemax=${most} aria-label=${name}><i style=${{ width: `${part * 100}%` }}></i></span>`;
+}
+
+function Vitals({ shown }) {
+  const v = shown.view;
+  const run = v.run ?? v.last;
+  const budget = v.run?.budget;
+  const tokens = v.usage.input_tokens + v.usage.output_tokens;
+  return html`<div class="vitals">
+    <div><span class="label">Run</span><span class="num">${run?.number ?? '–'}${v.queue?.length ? ` (+${v.queue.length} queued)` : ''}</span></div>
+    ${v.run ? html`<div><span class="label">Turn</span><span class="num">${v.run.turns} of ${v.run.turns_max}</span>${v.run.turns * 2 > v.run.turns_max ? html`<${Meter} used=${v.run.turns} most=${v.run.turns_max} name="Turns" />` : null}</div>` : null}
+    <div><span class="label">Tokens</span><span class="num">${number(tokens)}</span>${budget?.tokens ? html`<${Meter} used=${v.run.usage.input_tokens + v.run.usage.output_tokens} most=${budget.tokens} name="Tokens of the budget" />` : null}</div>
+    <div><span class="label">Cost</span><span class="num">${cost(v.cost)}</span>${budget?.cost ? html`<${Meter} used=${v.run.cost ?? 0} most=${budget.cost} name="Cost of the budget" />` : null}</div>
+    ${v.run?.model ? html`<div><span class="label">Model</span><span>${plain(v.run.model)}</span></div>` : null}
+    <div><span class="label">Sequence</span><span class="num">${v.seq}</span></div>
+    <div><span class="label">State</span><${Hash} hash=${v.hash} what="hash of the state" /></div>
+  </div>`;
+}
+
+/** Finds the event before or after a place that is one for which is returns true. */
+const seek = (events, from, step, is) => {
+  for (let i = from + step; i >= 0 && i < events.length; i += step) if (is(events[i], events[i - 1])) return i;
+  return -1;
+};
+const begins = { event: () => true, turn: (e, before) => e.turn && e.turn !== before?.turn, run: (e, before) => e.run && e.run !== before?.run, refusal: (e) => e.rejected };
+
+function Cursor({ events, at, index, move, live }) {
+  const step = (by, kind) => () => { const i = seek(events, index, by, begins[kind]); if (i >= 0) move(i); };
+  const any = (by, kind) => seek(events, index, by, begins[kind]) >= 0;
+  const [kind, setKind] = useState('event');
+  const e = events[index];
+  return html`<div class="cursor" role="group" aria-label="Time cursor">
+    <label><span class="sr">Step by</span><select class="input" style=${{ width: 'auto' }} value=${kind} onChange=${(ev) => setKind(ev.target.value)}>${Object.keys(begins).map((k) => html`<option key=${k}>${k}</option>`)}</select></label>
+    <button type="button" class="btn icon" disabled=${!any(-1, kind)} onClick=${step(-1, kind)} aria-label=${`Previous ${kind}`} title=${`Previous ${kind} ([)`}>‹</button>
+    <button type="button" class="btn icon" disabled=${!any(1, kind)} onClick=${step(1, kind)} aria-label=${`Next ${kind}`} title=${`Next ${kind} (])`}>›</button>
+    <input type="range" min="0" max=${Math.max(0, events.length - 1)} value=${index} aria-label="Event" aria-valuetext=${e ? `${e.n} of ${events.length}: ${e.type ?? 'unreadable'}` : ''} onInput=${(ev) => move(Number(ev.target.value))} />
+    <span class="where">${e ? html`${number(e.n)} of ${number(events.length)}<br />${timeOf(e.time)}` : null}</span>
+    <button type="button" class=${`btn ${at ? '' : 'on'}`} aria-pressed=${at ? 'false' : 'true'} onClick=${live} title="Follow the log (l)">Live</button>
+  </div>`;
+}
+
+const tabs = [['timeline', 'Timeline'], ['events', 'Events'], ['state', 'State'], ['tools', 'Tools'], ['batch', 'Batch'], ['effects', 'Effects']];
+
+/** Is there room for two columns? */
+function useWide() {
+  const query = useMemo(() => matchMedia('(min-width: 1100px)'), []);
+  const [wide, setWide] = useState(query.matches);
+  useEffect(() => {
+    const look = () => setWide(query.matches);
+    query.addEventListener('change', look);
+    return () => query.removeEventListener('change', look);
+  }, []);
+  return wide;
+}
+
+export function Session({ sid }) {
+  const { query } = place.value;
+  const { events, total, error } = useEvents(sid);
+  useStreaming(sid);
+  const wide = useWide();
+  const at = Number(query.get('at')) || 0; // a sequence; 0: live
+  const last = events.at(-1);
+  let index = events.length - 1;
+  if (at) for (index = events.length - 1; index > 0 && events[index].seq > at;) index--;
+  const seq = at ? events[index]?.seq : last?.seq;
+  // At the end, the view of a session-actor knows more than the log: troubles, and who serves.
+  const state = useLoaded(async (stop) => (seq ? get(of(sid, `/state?at=${seq}`), stop) : undefined), [sid, seq]);
+  const live = useLoaded(async (stop) => (at || !last ? undefined : get(of(sid), stop).catch(() => undefined)), [sid, at ? 0 : last?.seq, at ? 0 : Math.floor(now.value / 5000)]);
+  const move = (i) => setQuery({ at: i === events.length - 1 ? '' : events[i].seq });
+  const goLive = () => setQuery({ at: '' });
+  const pin = Number(query.get('compare')) || 0;
+  useEffect(() => { document.title = `${sid} · Refold`; }, [sid]);
+  useEffect(() => {
+    const by = (step, kind) => () => { const i = seek(events, index, step, begins[kind]); if (i >= 0) move(i); };
+    const press = (e) => pressed(e, {
+      '[': by(-1, 'event'), ']': by(1, 'event'), '{': by(-1, 'turn'), '}': by(1, 'turn'), l: goLive,
+      c: () => setQuery({ compare: pin ? '' : seq, tab: 'state', part: pin ? '' : 'diff' }),
+    });
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, [events, index, pin]);
+  const head = html`<div class="row label"><${Link} to="/">Sessions<//><span aria-hidden="true">/</span></div>`;
+  if (error && !events.length) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><${Wrong} error=${error} />`;
+  if (!state.value) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><div class="card"><${Skeleton} lines=${8} /></div>`;
+  const shown = state.value;
+  const view = at || !live.value || live.value.seq !== shown.view.seq ? shown.view : { ...shown.view, troubles: live.value.troubles, unserved: live.value.unserved, quarantined: live.value.quarantined };
+  const context = { sid, events, at, seq, index, move, view, shown, pin, streamed };
+  const talk = html`<${Conversation} ...${context} />`;
+  const all = wide ? tabs : [['conversation', 'Conversation'], ...tabs];
+  const tab = all.some(([id]) => id === query.get('tab')) ? query.get('tab') : all[0][0];
+  const panel = { conversation: () => talk, timeline: () => html`<${Timeline} ...${context} />`, events: () => html`<${Events} ...${context} />`, state: () => html`<${StatePanel} ...${context} />`, tools: () => html`<${Tools} ...${context} />`, batch: () => html`<${Batch} ...${context} />`, effects: () => html`<${Effects} ...${context} />` }[tab]();
+  const lower = !at && view.status === 'open' && (may('ask') || may('operate')) ? html`<${Composer} sid=${sid} view=${view} />` : null;
+  const counts = { events: number(total) };
+  const panels = html`<${Tabs} label="Parts of the session" at=${tab} choose=${(id) => setQuery({ tab: id === all[0][0] ? '' : id })} tabs=${all.map(([id, name]) => ({ id, name, count: counts[id] }))}>${panel}${tab === 'conversation' ? lower : null}<//>`;
+  return html`<div class="session-head">
+      ${head}
+      <div class="title"><h1>${plain(sid)}</h1><${State} state=${view.quarantined ? 'quarantined' : view.status === 'closed' ? 'closed' : view.lifecycle} waits=${view.waits_for} /><div class="about grow"><${Why} view=${view} /></div>${at ? null : html`<${Actions} sid=${sid} view=${view} />`}</div>
+      <${Vitals} shown=${shown} />
+      <${Cursor} events=${events} at=${at} index=${index} move=${move} live=${goLive} />
+      ${at ? html`<div class="past" role="status"><span>As of event ${number(events[index].n)}, <${Ago} at=${events[index].time} />. Nothing is asked.</span><button type="button" class="btn" onClick=${goLive}>Back to live</button></div>` : null}
+    </div>
+    ${error ? html`<${Wrong} error=${error} />` : null}
+    ${wide ? html`<div class="split"><section class="card" aria-label="Conversation"><div class="card-head"><h2 class="grow">Conversation</h2><span class="label">${view.items} item${view.items === 1 ? '' : 's'}</span></div>${talk}${lower}</section>${panels}</div>` : panels}
+    <div class="sr" aria-live="polite">${at ? '' : `${view.lifecycle} ${view.waits_for === 'nobody' ? '' : `waits for ${view.waits_for}`}`}</div>`;
+}

@@ -1,0 +1,64 @@
+// What a turn was offered and why, its batch of calls, and the effects of the session.
+import { html } from './preact.js';
+import { get, of } from './api.js';
+import { Ago, Code, Empty, Hash, State, loaded, now, place, setQuery, useLoaded } from './ui.js';
+import { number, plain, size, took } from './text.js';
+
+const hueOf = (hash) => (hash ? Number.parseInt(hash.slice(0, 6), 16) % 360 : 0);
+
+function Tool({ t }) {
+  return html`<div class=${`tool ${t.offered ? '' : 'off'}`}><span class="place">${t.place || ''}</span>
+    <div><b class="mono">${plain(t.tool_name)}</b>${t.tool_id === t.tool_name ? null : html` <span class="label mono">${plain(t.tool_id)}</span>`}${t.why === 'offered' ? null : html`<div class=${t.offered ? 'label' : 'soft'}>${plain(t.why)}</div>`}
+      ${t.description || t.schema ? html`<details><summary class="label">Descriptor and schema</summary><div class="stack" style=${{ gap: '8px', padding: '8px 0' }}><p class="soft">${plain(t.description ?? '')}</p>${t.schema ? html`<${Code} text=${JSON.stringify(t.schema)} />` : null}</div></details>` : null}</div>
+    <div class="row wrap" style=${{ justifyContent: 'flex-end' }}>${t.approval && t.approval !== 'never' ? html`<span class="tag warn">${t.approval === 'always' ? 'asks a person' : 'asks a person if'}</span>` : null}${t.retry_safe ? html`<span class="tag">retry-safe</span>` : null}<span class="tag mono">${plain(t.executor)}</span></div></div>`;
+}
+
+export function Tools({ sid, view, events, seq }) {
+  const wanted = place.value.query.get('turn') || view.turn?.effect?.replace(/a\d+$/, '') || '';
+  const state = useLoaded(async (stop) => (wanted ? get(of(sid, `/tools?turn=${wanted}`), stop) : null), [sid, wanted, events.length ? seq : 0]);
+  if (!wanted) return html`<${Empty} title="No turn yet"><p>At this event the session has no turn that tools were offered to.</p><//>`;
+  return loaded(state, (d) => {
+    if (!d) return null;
+    const on = d.tools.filter((t) => t.offered).sort((a, b) => a.place - b.place);
+    const off = d.tools.filter((t) => !t.offered);
+    const { decided: w } = d;
+    return html`<div class="panel-body">
+      <div class="strip" role="group" aria-label="Turns: those with one colour were offered the same tools">${d.turns.slice(-120).map((t) => html`<button type="button" key=${t.turn} style=${{ '--hue': hueOf(t.toolset) }} aria-pressed=${t.turn === d.turn ? 'true' : 'false'} title=${`Toolset ${t.toolset?.slice(0, 8) ?? 'not decided'}`} onClick=${() => setQuery({ turn: t.turn })}>${t.turn}</button>`)}</div>
+      <p class="soft" style=${{ marginBottom: '16px' }}>Turn <b class="mono">${d.turn}</b> · ${w.base === 'profile' ? html`${w.profile ? html`profile ${plain(w.profile)}` : 'all tools'}${w.profile_why ? html` (${plain(w.profile_why)})` : null}` : plain(w.base ?? 'not decided')} · registry <${Hash} hash=${w.registry} /> ${w.toolset ? html`· toolset <${Hash} hash=${w.toolset} />` : null}${w.step?.from ? html` · step by ${plain(w.step.from)}${w.step.rule === undefined ? '' : `, rule ${w.step.rule}`}` : null}</p>
+      <h3>Offered <span class="label">${on.length}, in the model's order</span></h3>${on.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${on.length ? null : html`<p class="label">No tool was offered.</p>`}
+      <h3 style=${{ marginTop: '24px' }}>Not offered <span class="label">${off.length}, with the step that took each away</span></h3>${off.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${off.length ? null : html`<p class="label">Every tool of the registry was offered.</p>`}
+    </div>`;
+  }, 8);
+}
+
+export function Batch({ view }) {
+  const b = view.batch;
+  if (!b) return html`<${Empty} title="No batch of calls"><p>At this event the latest turn has no calls.</p><//>`;
+  const planned = new Set(b.groups.flat());
+  const refused = b.calls.map((c, i) => [c, i]).filter(([, i]) => !planned.has(i));
+  const one = (c, i) => html`<div class="job" key=${i} data-refold-call=${c.effect}><div class="row"><b class="mono clip grow">${plain(c.tool_name)}</b><${State} state=${c.status === 'awaiting' ? 'awaiting_approval' : c.status} /></div><span class="label mono">${c.effect}</span>${c.code ? html`<span class="tag bad clip">${plain(c.code)}</span>` : null}${c.detail ? html`<span class="label">${plain(c.detail)}</span>` : null}</div>`;
+  return html`<div class="panel-body stack">
+    <p class="soft">Batch of turn <b class="mono">${b.batch}</b> · ${b.calls.length} call${b.calls.length === 1 ? '' : 's'} in ${b.groups.length} group${b.groups.length === 1 ? '' : 's'} · plan <${Hash} hash=${b.plan_hash} />${b.excess ? html` · <span class="tag bad">${b.excess} beyond the 64 that may run</span>` : null}</p>
+    <div class="groups">${b.groups.map((g, i) => html`<div class="group-col" key=${i}><div class="row"><h3>Group ${i + 1}</h3><span class="label">${i < b.group ? 'done' : i === b.group ? 'at work' : 'waits'}</span></div>${g.map((c) => one(b.calls[c], c))}</div>`)}</div>
+    ${refused.length ? html`<div><h3>Without a group</h3><div class="groups" style=${{ marginTop: '8px' }}>${refused.map(([c, i]) => one(c, i))}</div></div>` : null}
+  </div>`;
+}
+
+export function Effects({ sid, events, seq, at }) {
+  const state = useLoaded((stop) => get(of(sid, '/effects'), stop), [sid, events.length]);
+  return loaded(state, (d) => {
+    const all = d.effects.filter((e) => !at || e.seq <= seq);
+    if (!all.length) return html`<${Empty} title="No effects"><p>At this event the session has asked nothing of anybody.</p><//>`;
+    const words = { same: ['good', 'as the fold asks'], other: ['bad', 'other bytes'], gone: ['', 'no longer kept'] };
+    return html`${d.unknown ? html`<p class="note warn" style=${{ margin: '16px' }}>What is stored is not known: ${plain(d.unknown)}</p>` : null}
+      <div class="table-wrap"><table class="cards"><thead><tr><th>Effect</th><th>Target</th><th>State</th><th class="r">Asked</th><th class="r">Took</th><th>Stored</th><th class="r">Size</th><th>Hash</th></tr></thead>
+      <tbody>${all.map((e) => {
+    const ended = e.ended_seq && (!at || e.ended_seq <= seq);
+    return html`<tr key=${`${e.effect}-${e.seq}`} data-refold-effect=${e.effect}><td class="mono">${e.effect}</td><td>${plain(`${e.class}/${e.target}`)}</td>
+        <td>${ended ? html`<span class="label">ended by ${e.ended_seq}</span>` : html`<span class="state run">open</span>${e.holder ? html` <span class="label">at <span class="mono">${plain(e.holder.slice(-6))}</span></span>` : null}`}</td>
+        <td class="r soft"><${Ago} at=${e.asked} /></td><td class="r num">${ended ? took(e.ended - e.asked) : e.deadline > now.value ? `${took(Math.ceil((e.deadline - now.value) / 1000) * 1000)} left` : '–'}</td>
+        <td>${e.stored ? html`<span class=${`tag ${words[e.stored][0]}`}>${words[e.stored][1]}</span>` : html`<span class="label">–</span>`}</td><td class="r num">${size(e.bytes)}</td><td><${Hash} hash=${e.hash} /></td></tr>`;
+  })}</tbody></table></div>
+      ${d.more ? html`<p class="label" style=${{ padding: '12px 16px' }}>The latest ${number(d.effects.length)} are shown.</p>` : null}`;
+  }, 6);
+}

@@ -37,7 +37,7 @@ check-full: race outside shared ## run the other checks: all other packages unde
 NPM_FOLDERS := clients/typescript examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
 
 # Those of the HTTP API's clients and of pages.
-WEB_FOLDERS := clients/typescript examples/chat-web examples/chat-web/six examples/chat-agui
+WEB_FOLDERS := clients/typescript examples/chat-web examples/chat-web/six examples/chat-agui internal/inspector/npm
 
 define npm-failed
 echo "make $@: npm could not install what $$folder/package-lock.json names. If its registry ($$(npm config get registry)) can't be" >&2; \
@@ -66,7 +66,7 @@ check-web: peers-node chromium ## run the checks of the HTTP clients: their own 
 	node examples/chat-web/build.js six
 	npm run --prefix examples/chat-agui build
 	go test -tags peers -count=1 -timeout 10m ./clients ./internal/browser ./examples/chat-web ./examples/chat-agui
-	go test -tags peers -count=1 -timeout 10m -run '^TestPage' ./web
+	go test -tags peers -count=1 -timeout 15m -run '^TestPage' ./web
 
 # Installs Chromium, and the fonts of pages that bring none, from Debian's packages, as
 # root.

@@ -10,8 +10,13 @@
 // operation of its row in the table of routes (routes.go) runs, with a call: the caller,
 // the session's id with the caller's scope before it, and the connection. What it
 // returns is sent as JSON, and an error as a problem (problem.go). Operations publish
-// and read by package client, and follow by package refold; nothing is kept here, so any
-// number of handlers may serve one log.
+// and read by package client, and follow by package refold. Nothing is kept here that is
+// not in the log, so any number of handlers may serve one log.
+//
+// The pages of the inspector are those of package internal/inspector. Their operations
+// (inspect_routes.go) fold a session that is looked at once, and keep a state of each
+// 512th of its events (inspect_history.go): the state at any event is a restore and at
+// most 511 events. It can all be folded again.
 //
 // # Protocols of others
 //
@@ -45,5 +50,6 @@
 //
 // # Limits
 //
-// See Limits. They count by token and by server.
+// See Limits. They count by token and by server. Of sessions that are looked at, the
+// latest 16 are kept, in 256 MiB at most, and four are folded at once.
 package web

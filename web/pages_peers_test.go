@@ -12,6 +12,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -494,4 +495,84 @@ func TestPageKeyboard(t *testing.T) {
 
 type search struct {
 	Query string `json:"query"`
+}
+
+// UI-16: axe-core finds nothing on any page, in both themes, at three widths.
+func TestPagesAreAccessible(t *testing.T) {
+	t.Parallel()
+	axe, err := os.ReadFile("../internal/inspector/npm/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatalf("%v: make check-web installs it", err)
+	}
+	w := gallery(t)
+	for _, width := range []int64{1440, 768, 360} {
+		p := browser.Open(t, browser.Size{Width: width, Height: 900})
+		for name, path := range galleryPages {
+			p.Do(chromedp.Navigate("about:blank"), chromedp.Navigate(w.url+path+"#token=all"))
+			ready(p)
+			browser.Value[any](p, string(axe)+"; 0")
+			for _, theme := range []string{"light", "dark"} {
+				browser.Value[bool](p, `(document.documentElement.dataset.theme = "`+theme+`", true)`)
+				found := browser.Value[string](p, `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 4).map((n) => n.target + " " + (n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? "")).join("; ")).join("\n"))`)
+				if found != "" {
+					t.Errorf("%s, %s, %d px: %s", name, theme, width, found)
+				}
+			}
+			if browser.Value[bool](p, `document.documentElement.scrollWidth > innerWidth`) {
+				t.Errorf("%s at %d px scrolls sideways", name, width)
+			}
+		}
+	}
+}
+
+// galleryPages are all pages and panels.
+var galleryPages = map[string]string{
+	"sessions": "/", "session": "/s/weather-bergen", "timeline": "/s/weather-bergen?tab=timeline&run=1", "events": "/s/weather-bergen?tab=events&at=5", "state": "/s/weather-bergen?tab=state", "compare": "/s/weather-bergen?tab=state&part=diff&compare=4",
+	"tools": "/s/weather-bergen?tab=tools", "batch": "/s/weather-bergen?tab=batch", "effects": "/s/weather-bergen?tab=effects",
+	"approvals": "/approvals", "fleet": "/fleet", "system": "/system",
+}
+
+// gallery returns a world with sessions of each kind.
+func gallery(t *testing.T) *world {
+	t.Helper()
+	find := refold.Func("docs.search", func(_ context.Context, in search) (string, error) {
+		if strings.Contains(in.Query, "broken") {
+			return "", errors.New("the index is being rebuilt")
+		}
+		return `{"hits": [{"title": "Bergen in November", "score": 0.91}, {"title": "Rain statistics", "score": 0.74}], "took_ms": 12}`, nil
+	}, refold.RetrySafe(), refold.ReadOnly())
+	w := serve(t, web.Options{}, refold.Tools(shop(), find), refold.System("You help a shop."), refold.Model(refoldtest.Model(
+		refoldtest.Calls(refoldtest.To("docs_search", search{"weather in Bergen"}), refoldtest.To("docs_search", search{"broken index"})),
+		refoldtest.Say("In November it rains on most days in Bergen: 25 of 30, and 283 mm in all.\n\nI could not reach the second index, so these are last year's figures. Shall I order an umbrella?"),
+		refoldtest.Calls(refoldtest.To("shop_buy", order{"one black umbrella, 120 cm"})),
+		refoldtest.Say("The umbrella is ordered."))))
+	w.want(http.StatusOK, nil, "all", "POST", "/v1/sessions/weather-bergen/runs", `{"agent": "helper", "input": "What is the weather in Bergen in November?"}`, "Prefer", "wait=60")
+	w.want(http.StatusAccepted, nil, "all", "POST", "/v1/sessions/weather-bergen/runs", `{"agent": "helper", "input": "Yes, please order one."}`)
+	for i := range 5 {
+		w.want(http.StatusOK, nil, "all", "POST", fmt.Sprintf("/v1/sessions/support-%03d/runs", i), `{"agent": "helper", "input": "Where is my parcel?"}`, "Prefer", "wait=60")
+	}
+	for list := (web.ApprovalList{}); len(list.Approvals) < 1; { // w.ctx bounds it
+		w.want(http.StatusOK, &list, "all", "GET", "/v1/approvals", "")
+	}
+	if dir := os.Getenv("REFOLD_PICTURES"); dir != "" {
+		picture(w, dir)
+	}
+	return w
+}
+
+// picture writes pictures of all pages, for people.
+func picture(w *world, dir string) {
+	for _, width := range []int64{1440, 768, 360} {
+		p := browser.Open(w.t, browser.Size{Width: width, Height: 900})
+		for name, path := range galleryPages {
+			p.Do(chromedp.Navigate("about:blank"), chromedp.Navigate(w.url+path+"#token=all"))
+			ready(p)
+			for _, theme := range []string{"light", "dark"} {
+				browser.Value[bool](p, `(document.documentElement.dataset.theme = "`+theme+`", true)`)
+				if err := os.WriteFile(fmt.Sprintf("%s/%s-%d-%s.png", dir, name, width, theme), p.Screenshot(), 0o644); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+		}
+	}
 }

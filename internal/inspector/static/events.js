@@ -25,10 +25,10 @@ function List({ events, index, choose }) {
   const from = Math.max(0, Math.floor(top / height) - over);
   const to = Math.min(events.length, Math.ceil((top + tall) / height) + over);
   return html`<div class="vlist" ref=${ref} onScroll=${(e) => setTop(e.target.scrollTop)} tabIndex="0" role="table" aria-label="Events" aria-rowcount=${events.length}>
-    <div style=${{ height: `${events.length * height}px` }} role="rowgroup">${events.slice(from, to).map((e, i) => html`<div class=${`ev ${from + i === index ? 'at' : ''} ${from + i > index ? 'later' : ''}`} key=${e.seq} style=${{ top: `${(from + i) * height}px` }} role="row" aria-rowindex=${e.n} data-refold-seq=${e.seq} onClick=${() => choose(from + i)}>
+    <div style=${{ height: `${events.length * height}px` }} role="rowgroup">${events.slice(from, to).map((e, i) => html`<div class=${`ev ${from + i === index ? 'at' : ''}`} key=${e.seq} style=${{ top: `${(from + i) * height}px` }} role="row" aria-rowindex=${e.n} data-refold-seq=${e.seq} onClick=${() => choose(from + i)}>
       <span class="num label" role="cell">${e.seq}</span>
       <span class="num label time" role="cell" title=${dateOf(e.time)}>${timeOf(e.time).slice(0, 12)}</span>
-      <button type="button" class="type clip" style=${{ border: 0, background: 'none', padding: 0, textAlign: 'left' }} role="cell" title=${e.type}>${plain(e.type ?? '(unreadable)')}</button>
+      <span class="row" role="cell"><button type="button" class="type clip" title=${e.type}>${plain(e.type ?? '(unreadable)')}</button></span>
       <span class="clip soft lineof" role="cell">${plain(e.line ?? '')}</span>
       <span class="row" role="cell">${e.rejected ? html`<span class="tag bad">${e.rejected}</span>` : null}${e.opened ? html`<span class="tag mono">${e.opened.length > 2 ? `${e.opened.length} effects` : e.opened.join(' ')}</span>` : null}</span>
     </div>`)}</div>
@@ -52,7 +52,7 @@ function Raw({ sid, seq }) {
 
 function Opened({ sid, e }) {
   return html`<div class="opened">
-    <div class="row wrap"><h3 class="grow">${plain(e.type ?? 'Unreadable event')} <span class="label">at ${e.seq}</span></h3>
+    <div class="row wrap"><h2 class="h3 grow">${plain(e.type ?? 'Unreadable event')} <span class="label">at ${e.seq}</span></h2>
       <button type="button" class="btn" disabled=${!e.previous} onClick=${() => setQuery({ at: e.previous })}>‹ ${e.previous ?? ''}</button><button type="button" class="btn" disabled=${!e.following} onClick=${() => setQuery({ at: e.following })}>${e.following ?? ''} ›</button></div>
     ${e.rejected ? html`<p class="note bad">It had no effect: <b>${e.rejected}</b>${e.detail ? html` – ${plain(e.detail)}` : null}</p>` : null}
     <dl class="pairs">
@@ -63,12 +63,12 @@ function Opened({ sid, e }) {
       <dt>Size</dt><dd>${size(e.bytes)}</dd>
       <dt>Hashes</dt><dd class="row wrap"><span class="label">event</span><${Hash} hash=${e.leaf} /><span class="label">chain</span><${Hash} hash=${e.chain} /><span class="label">state</span><${Hash} hash=${e.hash} /></dd>
     </dl>
-    ${e.fault ? html`<p class="note bad">It can't be read: ${plain(e.fault)}</p>` : e.data ? html`<div><h3>Data</h3><${Code} text=${JSON.stringify(e.data)} /></div>` : html`<p class="label">Its data is not shown: there is none, or it is too large. The bytes have it.</p>`}
-    ${e.said?.length ? html`<div><h3>Notices</h3>${e.said.map((n) => html`<div class="tree"><${Tree} name=${n.type} value=${n.data ?? {}} open=${0} /></div>`)}</div>` : null}
-    ${e.effects?.length ? html`<div><h3>Effects that it opened</h3><div class="table-wrap"><table><thead><tr><th>Effect</th><th>Target</th><th class="r">Size</th><th>Hash</th></tr></thead><tbody>${e.effects.map((f) => html`<tr><td class="mono">${f.effect}</td><td>${plain(`${f.class}/${f.target}`)}</td><td class="r num">${size(f.bytes)}</td><td><${Hash} hash=${f.hash} /></td></tr>`)}</tbody></table></div></div>` : null}
+    ${e.fault ? html`<p class="note bad">It can't be read: ${plain(e.fault)}</p>` : e.data ? html`<div><h2 class="h3">Data</h2><${Code} text=${JSON.stringify(e.data)} /></div>` : html`<p class="label">Its data is not shown: there is none, or it is too large. The bytes have it.</p>`}
+    ${e.said?.length ? html`<div><h2 class="h3">Notices</h2>${e.said.map((n) => html`<div class="tree"><${Tree} name=${n.type} value=${n.data ?? {}} open=${0} /></div>`)}</div>` : null}
+    ${e.effects?.length ? html`<div><h2 class="h3">Effects that it opened</h2><div class="table-wrap"><table><thead><tr><th>Effect</th><th>Target</th><th class="r">Size</th><th>Hash</th></tr></thead><tbody>${e.effects.map((f) => html`<tr><td class="mono">${f.effect}</td><td>${plain(`${f.class}/${f.target}`)}</td><td class="r num">${size(f.bytes)}</td><td><${Hash} hash=${f.hash} /></td></tr>`)}</tbody></table></div></div>` : null}
     ${e.withdrawn?.length ? html`<p class="note">It withdrew ${e.withdrawn.join(', ')}.</p>` : null}
-    <div><h3>What it changed</h3><${Changes} changes=${e.changes ?? []} more=${e.more} /></div>
-    <div><h3>Bytes</h3><${Raw} key=${e.seq} sid=${sid} seq=${e.seq} /></div>
+    <div><h2 class="h3">What it changed</h2><${Changes} changes=${e.changes ?? []} more=${e.more} /></div>
+    <div><h2 class="h3">Bytes</h2><${Raw} key=${e.seq} sid=${sid} seq=${e.seq} /></div>
   </div>`;
 }
 

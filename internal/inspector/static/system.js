@@ -40,10 +40,10 @@ export function System() {
     const [tone, words] = durability[s.durability] ?? durability.unknown;
     return html`<div class="stack">
       <section class="card" aria-label="Log"><div class="card-body"><dl class="facts">
-        <div><dt>Durability</dt><dd><span class=${`state ${tone}`}>${plain(s.durability)}</span></dd><p class="label" style=${{ marginTop: '6px' }}>${words}</p></div>
+        <div><dt>Durability</dt><dd><span class=${`state ${tone}`}>${plain(s.durability)}</span><p class="label" style=${{ marginTop: '6px' }}>${words}</p></dd></div>
         <div><dt>Newest event</dt><dd>${number(s.last)}</dd></div>
         <div><dt>Missing events</dt><dd>${s.missing ? html`<span class="state bad">${number(s.missing)}</span>` : 'none'}</dd></div>
-        <div><dt>Rules</dt><dd>${s.rules}</dd><p class="label" style=${{ marginTop: '6px' }}>the newest that this server knows</p></div>
+        <div><dt>Rules</dt><dd>${s.rules}<p class="label" style=${{ marginTop: '6px' }}>the newest that this server knows</p></dd></div>
         <div><dt>Quarantined</dt><dd>${s.quarantines.length ? html`<span class="state bad">${s.quarantines.length}</span>` : 'none'}</dd></div>
       </dl></div></section>
       ${s.quarantines.length ? html`<section class="card" aria-label="Quarantines"><div class="card-head"><h2>Quarantines</h2></div><div class="table-wrap"><table class="cards"><thead><tr><th>Session</th><th class="r">Stopped at</th><th>Reason</th><th>To go on</th></tr></thead><tbody>${s.quarantines.map((q) => html`<tr key=${q.session}><td class="mono"><${Link} to=${`/s/${encodeURIComponent(q.session)}`}>${plain(q.session)}<//></td><td class="r num" data-label="at">${q.seq}</td><td class="full">${plain(q.reason)}</td><td class="full"><code>refold release ${q.session}</code></td></tr>`)}</tbody></table></div></section>` : null}

@@ -76,7 +76,7 @@ export function Copy({ text, shown, what }) {
     e.stopPropagation();
     navigator.clipboard?.writeText(text).then(() => { setDone(true); setTimeout(() => setDone(false), 1200); }, () => {});
   };
-  return html`<button type="button" class="copy" onClick=${press} title=${`Copy ${what ?? 'it'}: ${flat(text)}`} aria-label=${`Copy ${what ?? flat(text)}`}>${plain(shown ?? text)}<${Icon} name=${done ? 'check' : 'copy'} /></button>`;
+  return html`<button type="button" class="copy" onClick=${press} title=${`Copy ${what ?? 'it'}: ${flat(text)}`} aria-label=${`${flat(shown ?? text)}: copy ${what ?? 'it'}`}>${plain(shown ?? text)}<${Icon} name=${done ? 'check' : 'copy'} /></button>`;
 }
 
 export const Hash = ({ hash, what }) => (hash ? html`<${Copy} text=${hash} shown=${hash.slice(0, 8)} what=${what ?? 'hash'} />` : null);

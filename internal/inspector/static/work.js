@@ -25,8 +25,8 @@ export function Tools({ sid, view, events, seq }) {
     return html`<div class="panel-body">
       <div class="strip" role="group" aria-label="Turns: those with one colour were offered the same tools">${d.turns.slice(-120).map((t) => html`<button type="button" key=${t.turn} style=${{ '--hue': hueOf(t.toolset) }} aria-pressed=${t.turn === d.turn ? 'true' : 'false'} title=${`Toolset ${t.toolset?.slice(0, 8) ?? 'not decided'}`} onClick=${() => setQuery({ turn: t.turn })}>${t.turn}</button>`)}</div>
       <p class="soft" style=${{ marginBottom: '16px' }}>Turn <b class="mono">${d.turn}</b> · ${w.base === 'profile' ? html`${w.profile ? html`profile ${plain(w.profile)}` : 'all tools'}${w.profile_why ? html` (${plain(w.profile_why)})` : null}` : plain(w.base ?? 'not decided')} · registry <${Hash} hash=${w.registry} /> ${w.toolset ? html`· toolset <${Hash} hash=${w.toolset} />` : null}${w.step?.from ? html` · step by ${plain(w.step.from)}${w.step.rule === undefined ? '' : `, rule ${w.step.rule}`}` : null}</p>
-      <h3>Offered <span class="label">${on.length}, in the model's order</span></h3>${on.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${on.length ? null : html`<p class="label">No tool was offered.</p>`}
-      <h3 style=${{ marginTop: '24px' }}>Not offered <span class="label">${off.length}, with the step that took each away</span></h3>${off.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${off.length ? null : html`<p class="label">Every tool of the registry was offered.</p>`}
+      <h2 class="h3">Offered <span class="label">${on.length}, in the model's order</span></h2>${on.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${on.length ? null : html`<p class="label">No tool was offered.</p>`}
+      <h2 class="h3" style=${{ marginTop: '24px' }}>Not offered <span class="label">${off.length}, with the step that took each away</span></h2>${off.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${off.length ? null : html`<p class="label">Every tool of the registry was offered.</p>`}
     </div>`;
   }, 8);
 }
@@ -39,8 +39,8 @@ export function Batch({ view }) {
   const one = (c, i) => html`<div class="job" key=${i} data-refold-call=${c.effect}><div class="row"><b class="mono clip grow">${plain(c.tool_name)}</b><${State} state=${c.status === 'awaiting' ? 'awaiting_approval' : c.status} /></div><span class="label mono">${c.effect}</span>${c.code ? html`<span class="tag bad clip">${plain(c.code)}</span>` : null}${c.detail ? html`<span class="label">${plain(c.detail)}</span>` : null}</div>`;
   return html`<div class="panel-body stack">
     <p class="soft">Batch of turn <b class="mono">${b.batch}</b> · ${b.calls.length} call${b.calls.length === 1 ? '' : 's'} in ${b.groups.length} group${b.groups.length === 1 ? '' : 's'} · plan <${Hash} hash=${b.plan_hash} />${b.excess ? html` · <span class="tag bad">${b.excess} beyond the 64 that may run</span>` : null}</p>
-    <div class="groups">${b.groups.map((g, i) => html`<div class="group-col" key=${i}><div class="row"><h3>Group ${i + 1}</h3><span class="label">${i < b.group ? 'done' : i === b.group ? 'at work' : 'waits'}</span></div>${g.map((c) => one(b.calls[c], c))}</div>`)}</div>
-    ${refused.length ? html`<div><h3>Without a group</h3><div class="groups" style=${{ marginTop: '8px' }}>${refused.map(([c, i]) => one(c, i))}</div></div>` : null}
+    <div class="groups">${b.groups.map((g, i) => html`<div class="group-col" key=${i}><div class="row"><h2 class="h3">Group ${i + 1}</h2><span class="label">${i < b.group ? 'done' : i === b.group ? 'at work' : 'waits'}</span></div>${g.map((c) => one(b.calls[c], c))}</div>`)}</div>
+    ${refused.length ? html`<div><h2 class="h3">Without a group</h2><div class="groups" style=${{ marginTop: '8px' }}>${refused.map(([c, i]) => one(c, i))}</div></div>` : null}
   </div>`;
 }
 

@@ -30,7 +30,7 @@ type devCommand struct {
 	Workspace string   `type:"existingdir" placeholder:"DIR" help:"Folder of prompts, catalogs and context that every new session starts with: a workspace."`
 	HTTP      string   `name:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, such as 127.0.0.1:9464. Default: none."`
 	HTTPHosts []string `name:"http-host" placeholder:"NAME" help:"Name by which clients may address --http; IP addresses and localhost always may. May be repeated."`
-	Serve     string   `placeholder:"HOST:PORT" help:"Loopback address to serve the HTTP API on, such as 127.0.0.1:8080, without tokens: any program of this machine may do everything. Default: none."`
+	Serve     string   `placeholder:"HOST:PORT" help:"Loopback address to serve the HTTP API and the inspector on, such as 127.0.0.1:8080, without tokens: any program of this machine may do everything. Default: none."`
 	Verbose   bool     `help:"Print the daemons' logs."`
 
 	Durability string        `enum:"always,interval" default:"always" help:"When NATS syncs to disk: always, before it acknowledges, or interval, every two minutes, which is faster but may lose acknowledged messages in a power failure."`

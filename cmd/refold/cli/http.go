@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -103,7 +104,7 @@ func (h httpServeCommand) Run(ctx context.Context, s streams, conn connection, f
 	if h.TLSCert != "" {
 		scheme, l = "https", tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, NextProtos: []string{"h2", "http/1.1"}})
 	}
-	fmt.Fprintf(s.out, "The HTTP API is at %s://%s; /docs shows it.\n", scheme, l.Addr())
+	tellAddress(s.out, fmt.Sprintf("%s://%s", scheme, l.Addr()))
 	return serveHTTP(ctx, l, web.Handler(rt, o))
 }
 
@@ -187,6 +188,11 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 // endWithin is how long requests in progress may take when the server ends.
 const endWithin = 10 * time.Second
 
+// tellAddress prints what is at the address of an HTTP server.
+func tellAddress(out io.Writer, url string) {
+	fmt.Fprintf(out, "The HTTP API is at %s; /docs shows it.\nThe inspector is at %[1]s/: open it in a browser.\n", url)
+}
+
 // certificate is that of the server, if it has one.
 type certificate struct {
 	cert, key string
@@ -243,7 +249,7 @@ func (d devCommand) serve(ctx context.Context, s streams, server *devserver.Serv
 	anyone := func(*http.Request) (*web.Caller, error) {
 		return &web.Caller{Subject: "dev", Rights: web.Rights}, nil
 	}
-	fmt.Fprintf(s.out, "The HTTP API is at http://%s; /docs shows it.\n", l.Addr())
+	tellAddress(s.out, "http://"+l.Addr().String())
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {

@@ -704,6 +704,8 @@ export interface View {
     cost?: number;
     /** The run's, Unix milliseconds. While it is paused it stands still. */
     deadline?: number;
+    /** The entry of its config's fallback that is asked in their place, from 1. Absent: none. */
+    fallback?: number;
     /** Why the answer ended with which the run waits for input, if not by stop. */
     finish_reason?: string;
     /** Model of its config. */
@@ -768,6 +770,8 @@ export interface View {
     cost?: number;
     /** The run's, Unix milliseconds. While it is paused it stands still. */
     deadline?: number;
+    /** The entry of its config's fallback that is asked in their place, from 1. Absent: none. */
+    fallback?: number;
     /** Why the answer ended with which the run waits for input, if not by stop. */
     finish_reason?: string;
     /** Model of its config. */

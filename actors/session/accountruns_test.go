@@ -247,14 +247,14 @@ func (l *laws) inBudget(name string) {
 // long the window is smaller, and there is no wait.
 func (l *laws) again(o session.Effect, g, before *session.Generation) {
 	retry, t := l.state.Run.Config.Retry, l.state.Turn
-	attempts := 1 + int(t.Shrunk) + int(t.Fell)
+	attempts := 1 + int(t.Shrunk) + int(l.state.Run.Fell)
 	if retry != nil {
 		attempts += retry.Attempts - 1
 	}
 	if int(t.Attempt) >= attempts || t.Shrunk > 0 && l.contextOf() == nil || o.Name != fmt.Sprintf("r%dt%da%d", t.Run, t.Number, t.Attempt+1) {
 		l.t.Fatalf("%s: attempt %d under %+v", o.Name, t.Attempt+1, retry)
 	}
-	if before == nil || g.At < before.At || t.Shrunk+t.Fell == 0 && g.At == before.At {
+	if before == nil || g.At < before.At || t.Shrunk+l.state.Run.Fell == 0 && g.At == before.At {
 		l.t.Fatalf("%s is asked without a wait", o.Name)
 	}
 	same := *g
@@ -262,11 +262,11 @@ func (l *laws) again(o session.Effect, g, before *session.Generation) {
 	if w := l.state.Window; w != nil && w.Compaction != nil && w.Compaction.Again { // facts may be others after it
 		same.Defined, same.Tools, same.Toolset, same.ToolChoice = before.Defined, before.Tools, before.Toolset, before.ToolChoice
 	}
-	if t.Fell > 0 { // another model, or the first one again, with the tools of then
+	if l.state.Run.Fell > 0 { // another model, or the first one again, with the tools of then
 		same.Provider, same.Model, same.Params = before.Provider, before.Model, before.Params
 		same.Defined, same.Tools, same.Toolset, same.ToolChoice = before.Defined, before.Tools, before.Toolset, before.ToolChoice
 	}
-	if t.Shrunk+t.Fell > 0 {
+	if t.Shrunk+l.state.Run.Fell > 0 {
 		same.Summary = before.Summary
 		l.sendable(o.Name, itemsOf(l.t, g.Items))
 		same.Cut, same.Items, same.V, same.Prompt, same.PromptMark, same.Vars = before.Cut, before.Items, before.V, before.Prompt, before.PromptMark, before.Vars

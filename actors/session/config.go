@@ -532,10 +532,13 @@ func (c *RunConfig) priceFor(held *RunConfig) *refusal {
 	return nil
 }
 
-// doubtClients marks the clients' runs: what they name may be gone.
+// doubtClients marks the clients' runs: what they name may be gone. An operator's run that
+// was accepted with a space that waited stays in doubt until what it names is there.
 func (s *State) doubtClients() {
 	for _, run := range s.runs() {
-		run.Doubt = !run.Operators
+		doubted := run.Doubt
+		run.Doubt = false
+		run.Doubt = !run.Operators || doubted && s.runConfigFault(run) != nil
 	}
 }
 

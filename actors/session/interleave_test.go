@@ -186,7 +186,6 @@ func (w *weave) run() utterance {
 	config := `{"provider":"p","model":"m"`
 	for _, odd := range []string{
 		`,"completion":"explicit"`, `,"turns_max":2`, `,"turns_max":1`, `,"retry":{"attempts":3,"backoff_ms":1000}`,
-		`,"fallback":[{"provider":"p2","model":"m2"},{"provider":"p3","model":"m3","sticky":"turn"}]`,
 		`,"budget":{"tokens":40}`, `,"budget":{"cost":30,"on_breach":"fail"},"prices":{"input":1000000}`,
 		`,"deadlines_ms":{"turn":50000,"call":50000,"approval":70000}`, `,"step_hook":{"hook":"h"}`, `,"context":{"tokens":256,"keep_turns":1}`, `,"context":{}`, `,"deadlines_ms":{"run":90000}`,
 		`,"response_format":{"type":"json_schema","schema":{"type":"object"},"repairs":2}`, `,"response_format":{"type":"json_schema","schema":{"type":"string"}}`,
@@ -194,6 +193,9 @@ func (w *weave) run() utterance {
 		if w.chance(5) && !strings.Contains(config, odd[:8]) {
 			config += odd
 		}
+	}
+	if w.chance(15) {
+		config += `,"fallback":[{"provider":"p2","model":"m2"},{"provider":"p3","model":"m3","sticky":"turn"}]`
 	}
 	return utterance{session.DoorCtl, session.TypeRunRequested, data + `,"config":` + config + `}}`}
 }

@@ -241,6 +241,7 @@ type Run struct {
 	Context    codec.Raw     `msgpack:"context,omitempty"`     // for later steps; an object
 	Doubt      bool          `msgpack:"doubt,omitempty"`       // its config is checked before its next turn: see doubtFault
 	Fallback   uint8         `msgpack:"fallback,omitempty"`    // the entry of its config's fallback that it has fallen back to, from 1; 0: none
+	Fell       uint8         `msgpack:"fell,omitempty"`        // failed attempts at its latest turn after which another model was asked
 	Held       Held          `msgpack:"held,omitempty"`        // what a pause holds back
 	InputBytes int64         `msgpack:"input_bytes,omitempty"` // what a model is shown of a queued run's input
 	Joined     []string      `msgpack:"joined,omitempty"`      // packs that its own calls enabled
@@ -513,7 +514,6 @@ type Turn struct {
 	Run             uint32 `msgpack:"run"`
 	RunMS           int32  `msgpack:"run_ms"`
 	Attempt         uint8  `msgpack:"attempt,omitempty"` // failed attempts before this one
-	Fell            uint8  `msgpack:"fell,omitempty"`    // those of them after which another model was asked
 	Shrunk          uint8  `msgpack:"shrunk,omitempty"`  // steps by which the window was made smaller because the model refused it
 	Open            bool   `msgpack:"open"`              // its generation is not settled
 	Results         bool   `msgpack:"results,omitempty"` // its registry has the tool that reads results
@@ -561,8 +561,8 @@ func (s *State) turnInvariant() error {
 		return fmt.Errorf("%s was opened at %d, it is %d", turnName(t.Run, t.Number), t.At, s.Clock)
 	case t.Shrunk > shrinksMax:
 		return fmt.Errorf("the window of %s shrank %d times", turnName(t.Run, t.Number), t.Shrunk)
-	case int(t.Fell) > int(t.Attempt)+1:
-		return fmt.Errorf("%s fell back %d times in %d attempts", turnName(t.Run, t.Number), t.Fell, t.Attempt+1)
+	case s.Run != nil && int(s.Run.Fell) > int(t.Attempt)+1:
+		return fmt.Errorf("%s fell back %d times in %d attempts", turnName(t.Run, t.Number), s.Run.Fell, t.Attempt+1)
 	case t.Attempt >= AttemptsMax:
 		return fmt.Errorf("%s is at attempt %d", turnName(t.Run, t.Number), t.Attempt+1)
 	case t.Run == 0 || t.Number == 0 || t.Run > s.Runs:

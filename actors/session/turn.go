@@ -51,6 +51,7 @@ func (s *State) startTurn() {
 	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions(st.Registry)
 	s.toolsMoved = false // later changes, while a generation is held, count for the next turn
 	run.Turns++
+	run.Fell = 0
 	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Results: st.HasResults(), Run: run.Number}
 	s.turnRegistry = st.Registry
 	if s.Window != nil {
@@ -387,12 +388,12 @@ func (s *State) generationFailed(f Fault, detail sentence.Text) {
 	}
 	more := int(t.Attempt)+1 < AttemptsMax
 	if more && s.fallsBack(f) {
-		t.Fell++
+		run.Fell++
 		s.startGeneration(nil)
 		return
 	}
 	// Those whose window was too large, or whose model was replaced, don't count.
-	failed := t.Attempt - min(t.Attempt, t.Shrunk+t.Fell)
+	failed := t.Attempt - min(t.Attempt, t.Shrunk+run.Fell)
 	if more && s.retries(f, failed) {
 		run.Fallback = 0 // from the first model on
 		return

@@ -2,12 +2,13 @@
 //
 //   REFOLD_URL=… REFOLD_TOKEN=… node operations.js
 //
-// It prints the operations that no method called with success: none.
+// It prints the operations that no method called with success: none. Those of the inspector's
+// pages have no methods.
 import { readFileSync } from 'node:fs';
 import { Refold } from '@refold/client';
 
 const { paths } = JSON.parse(readFileSync(new URL('../../web/openapi.json', import.meta.url), 'utf8'));
-const left = new Map(Object.entries(paths).flatMap(([path, of]) => Object.keys(of).map((method) => [
+const left = new Map(Object.entries(paths).flatMap(([path, of]) => Object.keys(of).filter((method) => !of[method].tags?.includes('inspector')).map((method) => [
   `${method.toUpperCase()} ${path}`, new RegExp(`^${method.toUpperCase()} ${path.replace(/\{[a-z]+\}/g, '[^/]+')}$`),
 ])).filter(([operation]) => / \/v1\//.test(operation) && !/ \/v1\/(ai-sdk|ag-ui)\//.test(operation))); // those are for the libraries of others
 

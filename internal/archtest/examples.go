@@ -65,8 +65,7 @@ func isOption(o types.Object) bool {
 		if results.Len() != 1 {
 			return false
 		}
-		switch result := results.At(0).Type().(type) {
-		case interface{ Obj() *types.TypeName }: // an alias, or a named type
+		if result, named := results.At(0).Type().(interface{ Obj() *types.TypeName }); named { // also an alias
 			return isOption(result.Obj())
 		}
 	}

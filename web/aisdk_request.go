@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -74,14 +73,13 @@ type uiRequest struct {
 // aiSDKRequest reads the body. It has all messages, with their files: they are read one
 // after another, and only what may count is kept.
 func (c *call) aiSDKRequest() (*uiRequest, error) {
-	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		return nil, problem(http.StatusUnsupportedMediaType, CodeMediaType, "send the body as application/json")
+	if err := c.isJSON(); err != nil {
+		return nil, err
 	}
 	body := &uiRequest{}
 	deciding := map[string]*uiMessage{}
 	d := json.NewDecoder(c.r.Body)
-	err = eachMember(d, func(name string) error {
+	err := eachMember(d, func(name string) error {
 		switch name {
 		case "id":
 			return d.Decode(&body.ID)
@@ -106,12 +104,8 @@ func (c *call) aiSDKRequest() (*uiRequest, error) {
 		}
 		return d.Decode(&json.RawMessage{}) // a page may send more
 	})
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, err
-	case err != nil:
-		return nil, problem(http.StatusBadRequest, CodeBadRequest, "the body is no request of useChat: %s", strings.TrimPrefix(err.Error(), "json: "))
+	if err != nil {
+		return nil, badBody(err)
 	}
 	body.decided = deciding[body.MessageID]
 	if body.decided == nil && body.user == nil && body.Trigger != "regenerate-message" {

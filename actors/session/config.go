@@ -49,10 +49,8 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return refuse(RejectInvalidData, "config.context."+c.Context.fault())
 	case len(c.Params) > ParamsBytesMax:
 		return refuse(RejectLimitExceeded, "config.params: at most "+strconv.Itoa(ParamsBytesMax)+" bytes")
-	case len(c.Params) > 0 && !codec.IsMap(c.Params):
-		return refuse(RejectInvalidData, "config.params: must be an object")
-	case codec.HasBinary(c.Params):
-		return refuse(RejectInvalidData, "config.params: "+noBinary)
+	case paramsFault(c.Params) != "":
+		return refuse(RejectInvalidData, "config.params: "+paramsFault(c.Params))
 	case codec.HasBinary(c.ResponseFormat):
 		return refuse(RejectInvalidData, "config.response_format: "+noBinary)
 	case len(c.ResponseFormat) > FormatBytesMax:
@@ -67,6 +65,18 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return bad
 	}
 	return configToolsFault(reg, c)
+}
+
+// paramsFault returns what is wrong with a provider's parameters besides their size, "" if
+// nothing is.
+func paramsFault(params codec.Raw) string {
+	switch {
+	case len(params) > 0 && !codec.IsMap(params):
+		return "must be an object"
+	case codec.HasBinary(params):
+		return noBinary
+	}
+	return ""
 }
 
 // configToolsFault checks everything in c that names tools.

@@ -49,10 +49,8 @@ func (c *RunConfig) fallbackFault() *refusal {
 		switch {
 		case !planner.IsName(f.Provider):
 			return refuse(RejectInvalidData, at+"provider: must be a subject token: 1 to 64 of A-Za-z0-9_-")
-		case len(f.Params) > 0 && !codec.IsMap(f.Params):
-			return refuse(RejectInvalidData, at+"params: must be an object")
-		case codec.HasBinary(f.Params):
-			return refuse(RejectInvalidData, at+"params: "+noBinary)
+		case paramsFault(f.Params) != "":
+			return refuse(RejectInvalidData, at+"params: "+paramsFault(f.Params))
 		case size > ParamsBytesMax:
 			return refuse(RejectLimitExceeded, at+"params: those of all models are at most "+strconv.Itoa(ParamsBytesMax)+" bytes")
 		case f.Context.fault() != "":

@@ -142,7 +142,7 @@ func (rt *Runtime) add(a *Agent, d *definition, tools *toolset) error {
 	defer rt.mu.Unlock()
 	switch {
 	case rt.closed:
-		return errors.New("the runtime is closed")
+		return errClosed
 	case rt.agents[a.name] != nil:
 		return errors.New("this runtime has an agent of that name")
 	}

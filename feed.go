@@ -2,6 +2,9 @@ package refold
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -27,6 +30,8 @@ type feed struct {
 	err   error         // why there is no more
 	waits map[string]Waiting
 }
+
+var errClosed = errors.New("the runtime is closed")
 
 // Limits of what a feed keeps: the latest updates, and their bytes.
 const (
@@ -83,10 +88,26 @@ func (rt *Runtime) leave(f *feed) {
 	}
 }
 
+// endFeeds ends all feeds: their readers get an error.
+func (rt *Runtime) endFeeds() {
+	rt.feedsMu.Lock()
+	all := slices.Collect(maps.Values(rt.feeds))
+	rt.feedsMu.Unlock()
+	for _, f := range all {
+		f.stop()
+		f.running.Wait()
+	}
+}
+
 // read follows the session from a sequence on, until ctx ends or it fails.
 func (f *feed) read(ctx context.Context, from uint64) {
 	err := f.follow(ctx, from)
 	rt := f.session.rt
+	rt.mu.Lock()
+	if rt.closed {
+		err = errClosed
+	}
+	rt.mu.Unlock()
 	rt.feedsMu.Lock()
 	if rt.feeds[f.session.id] == f {
 		delete(rt.feeds, f.session.id)

@@ -286,3 +286,38 @@ type generate func(delta func(string)) (executor.Answer, error)
 func (m generate) Generate(_ context.Context, _ executor.Request, delta func(string)) (executor.Answer, error) {
 	return m(delta)
 }
+
+// TestClosedRuntimeEndsItsReaders: also one of a session in which nothing happens.
+func TestClosedRuntimeEndsItsReaders(t *testing.T) {
+	t.Parallel()
+	ctx, rt, a := agent(t, refold.Model(refoldtest.Model(refoldtest.Say("done"))))
+	run, err := a.Session("s").Ask(ctx, "hi")
+	ok(t, err)
+	if _, err := run.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	ended, last := make(chan error, 1), false
+	reads := make(chan struct{})
+	go func() {
+		for u, err := range a.Session("s").Updates(ctx, "1-0") {
+			if err != nil {
+				ended <- err
+				return
+			}
+			if _, is := u.(refold.RunEnded); is && !last {
+				last = true
+				close(reads)
+			}
+		}
+	}()
+	<-reads
+	ok(t, rt.Close())
+	select {
+	case err := <-ended:
+		if !strings.Contains(err.Error(), "the runtime is closed") {
+			t.Errorf("got %v, want why", err)
+		}
+	case <-ctx.Done():
+		t.Error("the reader did not end")
+	}
+}

@@ -247,6 +247,7 @@ func (rt *Runtime) Close() error {
 		rt.end(nil)
 		rt.stop()
 		rt.bridges.Wait()
+		rt.endFeeds()
 		rt.client.Close()
 		rt.at.Close()
 		close(rt.ended)

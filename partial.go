@@ -2,7 +2,6 @@ package refold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -161,7 +160,7 @@ func (s *Session) toldPlace(ctx context.Context, submission string, publish func
 	s.rt.mu.Lock()
 	defer s.rt.mu.Unlock()
 	if s.rt.closed {
-		return nil, errors.New("the runtime is closed")
+		return nil, errClosed
 	}
 	s.rt.enter(f)
 	s.rt.bridges.Go(func() { // keep the updates up to the run's end

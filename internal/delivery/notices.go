@@ -45,16 +45,16 @@ func (d *NoticeDelivery) Ack() {
 	d.of.release(d)
 }
 
-// Nak gives the message back: the server delivers it again, to who is pinned then. It
-// returns at once.
+// Nak gives the message back: the NATS server delivers it again, to the process that is
+// pinned then. It returns at once.
 func (d *NoticeDelivery) Nak() {
 	d.held.end(nakFor(0))
 	d.of.release(d)
 }
 
 // NoticePuller pulls the notices of a webhook from the durable consumer that all servers
-// share. The server pins one of them, which gets all deliveries; another follows when it
-// is gone.
+// share. NATS pins one of them, which gets all deliveries; another one is pinned when it is
+// gone.
 //
 // The order of a session's messages holds across servers by one rule. Deliveries of a
 // consumer are numbered. While their numbers have no gap, this process has got all of

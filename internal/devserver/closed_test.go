@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -50,20 +51,33 @@ func TestClosedConnectionsAreOpenedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	<-bridges // the first one
+	answer := func(text string) {
+		t.Helper()
+		c, err := client.Connect(ctx, client.Options{URL: s.URL()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if got := run(ctx, t, c, text); !strings.Contains(got, text) {
+			t.Errorf("answer: got %q", got)
+		}
+	}
+	answer("one") // the bridge executes effects
+	first := <-bridges
 	limit(16) // less than a heartbeat takes
-	bustest.Until(t, "a part is not ready", func() bool { return len(s.NotReady(ctx)) > 0 })
+	bustest.Until(t, "both connections are closed", func() bool {
+		all := len(s.NotReady(ctx)) // the session-actor's reasons, then the bridge's
+		bridges := first.NotReady(ctx)
+		return strings.Contains(strings.Join(bridges, " "), "closed for good") && all > len(bridges)
+	})
 	limit(server.MAX_PAYLOAD_SIZE)
-	<-bridges // the next one
+	select {
+	case <-bridges: // the next one
+	case <-time.After(time.Minute):
+		t.Fatal("no bridge connects again")
+	}
 	bustest.Until(t, "all are ready", func() bool { return len(s.NotReady(ctx)) == 0 })
-	c, err := client.Connect(ctx, client.Options{URL: s.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if got := run(ctx, t, c, "one"); !strings.Contains(got, "one") {
-		t.Errorf("answer: got %q", got)
-	}
+	answer("two")
 	select {
 	case err := <-s.Failed():
 		t.Errorf("a part ended: %v", err)

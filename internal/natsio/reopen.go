@@ -31,9 +31,8 @@ func Reopen(ctx context.Context, within time.Duration, log *slog.Logger, broken 
 			until, wait = time.Time{}, reopenWaitMin
 			broken("")
 		})
-		var closed *ClosedError
 		switch {
-		case err == nil, ctx.Err() != nil, until.IsZero() && !errors.As(err, &closed):
+		case err == nil, ctx.Err() != nil, until.IsZero() && !errors.Is(err, ErrClosed):
 			return err
 		case until.IsZero():
 			until = time.Now().Add(within)

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/refold/refold/internal/delivery"
@@ -8,6 +9,7 @@ import (
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/subjects"
 )
 
 // Bus is one connection and everything that uses it. It is safe for concurrent use.
@@ -20,8 +22,18 @@ type Bus struct {
 }
 
 // Connect connects, checks the server, and asks how the servers sync. Its errors are
-// those of natsio.Connect and of streams.New.
+// those of natsio.Connect and of streams.New. Options without a domain have that of
+// streams.conf.
 func Connect(ctx context.Context, o natsio.Options) (*Bus, error) {
+	names, err := subjects.New(o.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	conf, err := streams.ParseConf(streams.File, names)
+	if err != nil {
+		return nil, err
+	}
+	o.Domain = cmp.Or(o.Domain, conf.Domain())
 	conn, err := natsio.Connect(ctx, o)
 	if err != nil {
 		return nil, err

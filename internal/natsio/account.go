@@ -41,7 +41,7 @@ func (c *Conn) hasJetStream(ctx context.Context) error {
 			// As text: Retry would retry this cause.
 			do := "start nats-server with -js, or enable it for this account"
 			if d := c.context.Domain; d != "" {
-				do = fmt.Sprintf("see that the servers of the domain %s, which the context names, are reached from there, or change its jetstream_domain", d)
+				do = fmt.Sprintf("see that the servers of the domain %s, which the NATS context or streams.conf names, are reached from there, or change it", d)
 			}
 			err = fmt.Errorf("%w at %s: %s (%s)", ErrNoJetStream, c.Where, do, err.Error())
 		}

@@ -51,6 +51,8 @@ type Options struct {
 	Name    string // of the connection, seen in the server's monitoring
 	Logger  *slog.Logger
 
+	// Domain of JetStream; the context's wins. Empty: that of the server.
+	Domain string
 	// InboxPrefix begins the reply subjects of requests, where permissions give
 	// each role its own; empty: the context's, else _INBOX.
 	InboxPrefix string
@@ -150,6 +152,9 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	if o.Like != nil && c.hasAccount(ctx) {
 		c.context.APIPrefix = names.API()
+	}
+	if c.context.APIPrefix == "" {
+		c.context.Domain = cmp.Or(c.context.Domain, o.Domain)
 	}
 	if err = c.usable(); err == nil && !o.CoreOnly {
 		err = c.hasJetStream(ctx)

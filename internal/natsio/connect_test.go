@@ -237,16 +237,23 @@ func TestDeniedPublishFailsAtOnce(t *testing.T) {
 	}
 }
 
-// The context's JetStream domain applies to every request, including raw ones.
+// The JetStream domain of the context or of the options applies to every request, including raw ones.
 func TestDomainAppliesToEveryRequest(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `jetstream { store_dir: "DIR", domain: edge }`)
-	for field, value := range map[string]string{"jetstream_domain": "edge", "jetstream_api_prefix": "$JS.edge.API"} {
+	for field, value := range map[string]string{"jetstream_domain": "edge", "jetstream_api_prefix": "$JS.edge.API", "description": "no domain"} {
+		other := "elsewhere" // the context's wins
+		if field == "description" {
+			other = "edge"
+		}
 		path := filepath.Join(t.TempDir(), "c.json")
 		bustest.OK(t, os.WriteFile(path, fmt.Appendf(nil, `{"url":%q,%q:%q}`, node.URL(), field, value), 0o600))
 		ctx := testbus.Context(t)
-		b, err := bus.Connect(ctx, natsio.Options{Context: path})
+		b, err := bus.Connect(ctx, natsio.Options{Context: path, Domain: other})
 		bustest.OK(t, err)
+		if want := "$JS.edge.API."; b.API != want {
+			t.Errorf("%s: requests go to %s, want %s", field, b.API, want)
+		}
 		t.Cleanup(b.Close)
 		bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 		seq, err := b.Publish(ctx, session.DoorIn, "s1", []byte(field), "")

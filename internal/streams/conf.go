@@ -17,6 +17,7 @@ import (
 // Conf is streams.conf, read and checked, for one prefix.
 type Conf struct {
 	names    subjects.Names
+	domain   string // of JetStream; empty: of the server that a program connects to
 	streams  map[string]streamConf
 	lanes    int
 	lane     consumerConf
@@ -54,12 +55,12 @@ func ParseConf(data []byte, names subjects.Names) (*Conf, error) {
 	}
 	c := &Conf{names: names, streams: map[string]streamConf{}, bridges: map[session.Class]consumerConf{}}
 	read := map[string]func(entry) error{
-		"streams": c.readStreams, "lanes": c.readLanes, "bridges": c.readBridges, "timers": c.readTimers, "webhooks": c.readWebhooks,
+		"domain": c.readDomain, "streams": c.readStreams, "lanes": c.readLanes, "bridges": c.readBridges, "timers": c.readTimers, "webhooks": c.readWebhooks,
 	}
 	for _, e := range entriesOf(root) {
 		section, ok := read[e.key]
 		if !ok {
-			return nil, e.errorf("unknown key: use streams, lanes, bridges, timers, webhooks")
+			return nil, e.errorf("unknown key: use domain, streams, lanes, bridges, timers, webhooks")
 		}
 		if err := section(e); err != nil {
 			return nil, err
@@ -70,6 +71,10 @@ func ParseConf(data []byte, names subjects.Names) (*Conf, error) {
 	}
 	return c, nil
 }
+
+// Domain returns the JetStream domain of the servers with the streams; empty: that of
+// the server that a program connects to.
+func (c *Conf) Domain() string { return c.domain }
 
 // Lanes returns the number of lanes.
 func (c *Conf) Lanes() int { return c.lanes }
@@ -218,6 +223,15 @@ func (c *Conf) readBridges(section entry) error {
 		c.bridges[class] = b
 		return err
 	})
+}
+
+func (c *Conf) readDomain(e entry) error {
+	domain, ok := e.value.(string)
+	if !ok || domain != "" && subjects.ValidInstance(domain) != nil {
+		return e.errorf("%v: a domain of JetStream is 1 to 64 of A-Za-z0-9_-; empty: that of the server that a program connects to", e.value)
+	}
+	c.domain = domain
+	return nil
 }
 
 func (c *Conf) readTimers(section entry) (err error) {

@@ -118,6 +118,18 @@ func TestConfMatchesBucketsOfTheClientLibrary(t *testing.T) {
 	}
 }
 
+func TestConfHasDomain(t *testing.T) {
+	t.Parallel()
+	names, err := subjects.New("")
+	bustest.OK(t, err)
+	for text, want := range map[string]string{`domain: ""`: "", `domain: "hub"`: "hub", "": ""} {
+		conf, err := streams.ParseConf([]byte(strings.Replace(string(streams.File), `domain: ""`, text, 1)), names)
+		if err != nil || conf.Domain() != want {
+			t.Errorf("%s: got %+v and %v, want the domain %q", text, conf, err, want)
+		}
+	}
+}
+
 func TestConfRefuses(t *testing.T) {
 	t.Parallel()
 	line := func(text string) string { // where a text stands in the file
@@ -133,6 +145,8 @@ func TestConfRefuses(t *testing.T) {
 	}{
 		{"unknown key", "max_age: \"1h\"", "max_ages: \"1h\"", []string{line("max_age: \"1h\""), "streams.REFOLD_FX.max_ages", "unknown key"}},
 		{"unknown nested key", "src: \"refold.*.*\"", "from: \"refold.*.*\"", []string{"subject_transform", "from"}},
+		{"bad domain", "domain: \"\"", "domain: \"a.b\"", []string{line("domain: \"\""), "domain", "a.b", "1 to 64"}},
+		{"domain of another type", "domain: \"\"", "domain: {}", []string{"domain"}},
 		{"unknown section", "lanes {", "lane {", []string{"lane", "unknown key"}},
 		{"unknown key of lanes", "count: 8", "counts: 8", []string{line("count: 8"), "counts"}},
 		{"unknown key of a consumer", "ack_wait: \"30s\"\n", "ack_waits: \"30s\"\n", []string{"lanes.consumer.ack_waits"}},

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -31,7 +30,7 @@ func TestReopenTriesAgainAfterAnyClosedConnection(t *testing.T) {
 			{"another error", other, 1, other},
 		} {
 			tries := 0
-			err := natsio.Reopen(t.Context(), time.Minute, slog.New(slog.NewTextHandler(io.Discard, nil)), nil, func(_ context.Context, up func()) error {
+			err := natsio.Reopen(t.Context(), time.Minute, slog.New(slog.DiscardHandler), nil, func(_ context.Context, up func()) error {
 				up()
 				if tries++; tries == 1 {
 					return c.err

@@ -194,6 +194,17 @@ build: ## build static binaries into bin/: refold, refold-full, refold-bridge, r
 		CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "bin/$${program%=*}" "./cmd/$${program#*=}"; \
 	done
 
+# The program of the inspector's button Prove. Programs that are built after it have
+# it inside. The same source and version of Go give the same bytes.
+WASM := internal/inspector/wasm
+.PHONY: wasm
+wasm: ## build the program with which the inspector's pages fold sessions again, for the programs that are built next
+	GOOS=js GOARCH=wasm GOFLAGS= CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+		-ldflags "-s -w -X main.commit=$$(git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)" -o $(WASM)/prove.wasm ./cmd/prove
+	cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" "$$(go env GOROOT)/LICENSE" $(WASM)
+	@sha256sum $(WASM)/prove.wasm
+	gzip -9nf $(WASM)/prove.wasm
+
 .PHONY: install
 install: build ## install the binaries where go install would, or into INSTALL_TO
 	install -d $(INSTALL_TO)

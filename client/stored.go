@@ -3,9 +3,11 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
@@ -39,6 +41,47 @@ func (c *Client) Effects(ctx context.Context, sid string) ([]StoredEffect, error
 func (c *Client) Holder(ctx context.Context, sid string, class session.Class, target, effect string) (instance string, err error) {
 	instance, _, err = c.bus.Holder(ctx, subjects.EffectName{Class: class, Target: target, Session: sid, Effect: effect})
 	return instance, err
+}
+
+// Snapshot returns the stored snapshot of a session; nil if there is none, or if the log
+// has another event at its sequence than the one that it was taken after.
+func (c *Client) Snapshot(ctx context.Context, sid string) (*session.Snapshot, error) {
+	data, found, err := c.bus.GetSnapshot(ctx, sid)
+	if err != nil || !found {
+		return nil, err
+	}
+	snap, err := session.ParseSnapshot(data)
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.bus.EventAt(ctx, snap.Seq)
+	switch {
+	case errors.Is(err, natsio.ErrNotFound) || err == nil && (e.Session != sid || session.LeafOf(e) != snap.Leaf):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &snap, nil
+}
+
+// PinnedInstall returns the canonical bytes of the install record with a hash, which a
+// session pinned whose first event is at first.
+func (c *Client) PinnedInstall(ctx context.Context, hash codec.Hash, first uint64) ([]byte, error) {
+	for seq := first; ; {
+		e, found, err := c.bus.InstallBefore(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			if canonical, err := codec.Canonicalize(e.Payload); err == nil && codec.Sum(canonical) == hash {
+				return canonical, nil
+			}
+		}
+		if !found || e.Seq >= seq { // the oldest one is not below seq
+			return nil, fmt.Errorf("the log has no install record with the hash %s", hash)
+		}
+		seq = e.Seq
+	}
 }
 
 // Stream is a stream of the log as the server has it.

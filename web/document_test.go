@@ -112,7 +112,7 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		{"aiSDKMessages", "", 200}, {"aiSDKResume", "", 200},
 		{"getCaller", "", 200}, {"listEvents", "", 200}, {"getEvent", "", 200}, {"getRawEvent", "", 200}, {"getState", "", 200}, {"getDiff", "", 200}, {"getTimeline", "", 200},
 		{"getTools", "", 200}, {"getEffects", "", 200}, {"previewEvent", `{"type": "RunPauseRequested", "door": "in", "data": {"reason": "lunch"}}`, 200},
-		{"verifySession", "", 200}, {"getFleet", "", 200}, {"getSystem", "", 200}, {"verifyAll", "", 200}, {"followSessions", "", 200}, {"followEvents", "", 200},
+		{"getProof", "", 200}, {"getInstall", "", 200}, {"getLog", "", 200}, {"verifySession", "", 200}, {"getFleet", "", 200}, {"getSystem", "", 200}, {"verifyAll", "", 200}, {"followSessions", "", 200}, {"followEvents", "", 200},
 		{"startRun", `{"input": "And then?", "when_busy": "queue"}`, 202}, {"getRun", "", 200},
 		{"steer", `{"input": [{"text": "Green tea."}]}`, 200}, {"pause", `{"reason": "lunch"}`, 200}, {"resume", `{}`, 200},
 		{"storeFile", "a file", 200}, {"setFacts", `{"facts": {"plan": "gold", "name": null}}`, 200},

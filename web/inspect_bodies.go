@@ -283,3 +283,53 @@ type Preview struct {
 	// Sequence of the event after which it was tried.
 	After uint64 `json:"after" lim:"1.."`
 }
+
+// Proof is what the server has of a session. A page that folds the session's events again
+// compares it with what it gets.
+type Proof struct {
+	// The session as the log names it: a token's scope, which answers leave out elsewhere,
+	// is part of it, and so of the state's hash.
+	Session string `json:"session" lim:"any"`
+	// SHA-256 of the install record that the session pinned.
+	Install string `json:"install" lim:"@hash"`
+	// Number of events.
+	Events int `json:"events" lim:"1.."`
+	// Sequence of the last one.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// BLAKE2b-256 chain over all events.
+	Chain string `json:"chain" lim:"@hash"`
+	// BLAKE2b-256 of the state after the last event.
+	Hash string `json:"hash" lim:"@hash"`
+	// States between, each 512th.
+	Checkpoints []ProofState `json:"checkpoints"`
+	// The stored snapshot. Absent: there is none that counts.
+	Snapshot *ProofSnapshot `json:"snapshot,omitempty"`
+	// The effects that are stored. Effects are kept for about an hour.
+	Effects []ProofEffect `json:"effects"`
+	// Why it is not known which effects are stored. Absent: it is known.
+	Unknown string `json:"unknown,omitempty" lim:"any"`
+}
+
+// ProofState is the state after an event.
+type ProofState struct {
+	// The event's number in the session, from 1.
+	N int `json:"n" lim:"1.."`
+	// BLAKE2b-256 of the state.
+	Hash string `json:"hash" lim:"@hash"`
+}
+
+// ProofSnapshot is the state in a session's snapshot.
+type ProofSnapshot struct {
+	// Sequence of the event after which it was.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// BLAKE2b-256 of the state.
+	Hash string `json:"hash" lim:"@hash"`
+}
+
+// ProofEffect is a stored effect.
+type ProofEffect struct {
+	// Name of the effect, such as r1t2c0.
+	Effect string `json:"effect" lim:"any"`
+	// SHA-256 of the stored bytes.
+	Hash string `json:"hash" lim:"@hash"`
+}

@@ -100,7 +100,7 @@ func (c *call) getEvent() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := &EventShown{EventHead: h.heads[place], Leaf: h.leaves[place].String()}
+	shown := &EventShown{EventHead: h.heads[place], Leaf: session.LeafOf(e).String()}
 	shown.read(e)
 	state, err := c.at(h, place-1)
 	if err != nil {

@@ -45,7 +45,7 @@ type history struct {
 	turn chan struct{} // a mutex: holds one while a request reads or folds it
 
 	heads   []EventHead
-	leaves  []codec.Hash
+	chains  []codec.Hash       // after each event
 	states  []session.Snapshot // after the events 1, 1+checkpointEach, …
 	latest  *session.State     // nil: no event is folded yet
 	spans   []*timeline.Span
@@ -200,7 +200,7 @@ func (h *history) add(e session.Event, notices []session.Notice, state *session.
 		h.addTurn(head.Turn, e.Seq, t)
 	}
 	head.Opened = h.addEffects(e, state)
-	h.heads, h.leaves = append(h.heads, head), append(h.leaves, state.Leaf)
+	h.heads, h.chains = append(h.heads, head), append(h.chains, state.Chain)
 	h.bytes.Add(int64(headBytes + len(head.Line)))
 	if (head.N-1)%checkpointEach == 0 {
 		snap := state.Snapshot()

@@ -90,6 +90,25 @@ var inspectRoutes = []route{
 		do:  (*call).verifySession,
 	},
 	{
+		method: http.MethodGet, path: "/v1/sessions/{sid}/proof", name: "getProof", right: RightRead, out: "Proof", inspect: true,
+		doc: "Returns what a page compares when it folds the session again: the hashes of states, and of what is stored.",
+		do:  (*call).getProof,
+	},
+	{
+		method: http.MethodGet, path: "/v1/sessions/{sid}/install", name: "getInstall", right: RightRead, gives: []string{"application/octet-stream"}, inspect: true,
+		doc: "Returns the install record that the session pinned, as canonical msgpack.",
+		do:  (*call).getInstall,
+	},
+	{
+		method: http.MethodGet, path: "/v1/sessions/{sid}/log", name: "getLog", right: RightRead, gives: []string{"application/octet-stream"}, inspect: true,
+		doc: "Returns the events of a session as they are stored, in the frames that package internal/prove describes: a page of at most 2,000 events and about 8 MiB.",
+		query: []parameter{
+			{"from", "The page begins with the first event that is not before this sequence.", sequence},
+			{"to", "The log ends with the last event that is not after this sequence.", sequence},
+		},
+		do: (*call).getLog,
+	},
+	{
 		method: http.MethodGet, path: "/v1/fleet", name: "getFleet", right: RightRead, out: "FleetShown", global: true, inspect: true,
 		doc: "Says which bridges and session-actors run, what they serve, and the latest install records. It listens for a heartbeat of each, so it takes a second. Needs a token without a scope.",
 		do:  (*call).getFleet,

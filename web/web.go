@@ -17,6 +17,7 @@ import (
 	"github.com/refold/refold"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/inside"
+	"github.com/refold/refold/internal/inspector"
 )
 
 // Options configure a Handler. The zero value answers 401 to all but /healthz.
@@ -39,6 +40,10 @@ type Options struct {
 	Limits Limits
 	// Logger receives faults of the server. Nil: none.
 	Logger *slog.Logger
+	// Program is the program with which the pages of the inspector fold a session again in
+	// the browser: the file that make wasm writes. Nil: the one that was there when this
+	// program was built, if there was one.
+	Program []byte
 }
 
 // Limits are those of each caller, and of each request. The default stands for a zero.
@@ -80,15 +85,16 @@ type server struct {
 	usage  usage
 	kept   atomic.Int64 // runs: see keep
 
-	histories *histories // of sessions that the inspector shows
+	histories *histories         // of sessions that the inspector shows
+	proves    *inspector.Program // with which its pages fold them again; nil: they can't
 }
 
 // Handler serves the sessions of a runtime. The runtime's agents are those that requests
 // may name. The handler ends with the requests that it serves: close the runtime after
 // the server.
 //
-// It panics if the options are invalid: a Base that is no path, or a Secret of less than
-// 32 bytes.
+// It panics if the options are invalid: a Base that is no path, a Secret of less than 32
+// bytes, or a Program that is no WebAssembly.
 func Handler(rt *refold.Runtime, o Options) http.Handler {
 	o.Limits.fill()
 	o.Base = strings.TrimSuffix(o.Base, "/")
@@ -103,11 +109,19 @@ func Handler(rt *refold.Runtime, o Options) http.Handler {
 	if len(o.Secret) < secretBytesMin {
 		panic(fmt.Sprintf("web.Handler: the secret has %d bytes, at least %d are needed", len(o.Secret), secretBytesMin))
 	}
+	proves := inspector.Built()
+	if o.Program != nil {
+		var err error
+		if proves, err = inspector.ReadProgram(o.Program); err != nil {
+			panic(fmt.Sprintf("web.Handler: the program: %v", err))
+		}
+	}
 	if len(o.Hosts) == 0 {
 		o.Hosts = []string{"localhost", "127.0.0.1", "[::1]"}
 	}
 	inner := inside.Of(rt)
-	s := &server{rt: rt, inner: inner, client: inner.Client(), o: o, mux: http.NewServeMux(), usage: newUsage(), histories: newHistories()}
+	s := &server{rt: rt, inner: inner, client: inner.Client(), o: o, mux: http.NewServeMux(), usage: newUsage(),
+		histories: newHistories(), proves: proves}
 	paths := map[string]map[string]*route{}
 	all := pageRoutes()
 	for i := range routes {

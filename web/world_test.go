@@ -49,7 +49,7 @@ func auth(r *http.Request) (*web.Caller, error) {
 }
 
 // serve returns a world in which a handler serves a runtime with the agent helper.
-func serve(t *testing.T, o web.Options, agent ...refold.AgentOption) *world {
+func serve(t testing.TB, o web.Options, agent ...refold.AgentOption) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)

@@ -67,10 +67,10 @@ var repository = laws{
 		{"bridge/executor"}, // the interface of tools and models
 		{"bridge/function"},
 		{"proof/jetmodel", "proof/strict", "internal/meter", "internal/media"}, // what the simulation runs on; what providers would refuse; counters that any package above may raise; types of images
-		{"internal/inspector"},                 // pages, which package web serves
-		{"internal/yamlfile"},                  // what YAML files may cost
-		{"internal/roles", "internal/secrets"}, // who may do what on NATS; where values are found, and kept out of what is stored
-		{"internal/spacefiles"},                // folders become manifests
+		{"internal/inspector", "internal/prove"},                               // pages, which package web serves; the fold that they carry out themselves
+		{"internal/yamlfile"},                                                  // what YAML files may cost
+		{"internal/roles", "internal/secrets"},                                 // who may do what on NATS; where values are found, and kept out of what is stored
+		{"internal/spacefiles"},                                                // folders become manifests
 		{"internal/natsio"},
 		{"internal/streams"}, // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
 		{"internal/journal", "internal/delivery", "internal/presence"},
@@ -189,7 +189,7 @@ var repository = laws{
 		{module + "/proof", []string{"cmd/refold-full", "proof/kit"}, "the proof kit is for people who check Refold"},
 		{"github.com/nats-io/nats-server/v2/server", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "embedded", "proof/kit", "refoldtest"}, "the demo, tests and programs with embedded have a server inside; daemons, clients and programs on NATS connect to one"},
 		{module + "/internal/engine", []string{"bridge/bridgetest", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "proof/kit", "refoldtest"}, "a program on NATS uses the servers' session-actors"},
-		{"cel.dev/cel-go", []string{".", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "planner", "proof/kit", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects", "tools/host", "tools/mcp", "web", "web/bearer"}, "the fold evaluates when"},
+		{"cel.dev/cel-go", []string{".", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "cmd/bridge", "cmd/prove", "cmd/refold", "cmd/refold-full", "cmd/session-actor", "embedded", "planner", "proof/kit", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects", "tools/host", "tools/mcp", "web", "web/bearer"}, "the fold evaluates when"},
 	},
 	public: []string{".", "actors/sentence", "actors/session", "actors/spaces", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "embedded", "planner", "provider", "provider/anthropic", "provider/compatible", "provider/gemini", "provider/openai", "refoldtest", "space", "subjects", "tools/host", "tools/mcp", "web", "web/bearer"},
 	sealed: []exempt{

@@ -42,8 +42,9 @@ var shellText string
 
 var shell = template.Must(template.New("shell").Parse(shellText))
 
-// Policy is the Content-Security-Policy of the pages.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// Policy is the Content-Security-Policy of the pages. Its one policy of Trusted Types lets
+// the address of the worker through, and nothing else: static/prove.js has it.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types refold-worker"
 
 // Paths are those of the pages, as a http.ServeMux has them.
 var Paths = []string{"/", "/s/{session}", "/approvals", "/fleet", "/system"}
@@ -62,20 +63,29 @@ var Hash = sync.OnceValue(func() string {
 		}
 		return nil
 	})
+	sum.Write(starter)
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 })
 
 // Asset returns the file that a page names, and its media type; ok is false if there is
 // none.
 func Asset(name string) (text []byte, mediaType string, ok bool) {
+	if name == WorkerName {
+		return Worker(), types[".js"], true
+	}
 	text, err := static.ReadFile("static/" + name)
 	return text, types[path.Ext(name)], err == nil && types[path.Ext(name)] != ""
 }
 
 // Shell returns the page that the script fills, for a server under a path: empty, or such
-// as /agents.
-func Shell(base string) ([]byte, error) {
+// as /agents. It names the program with which the page may fold sessions, if that is not
+// nil.
+func Shell(base string, p *Program) ([]byte, error) {
 	var out bytes.Buffer
-	err := shell.Execute(&out, map[string]string{"Base": base, "Assets": base + "/assets/" + Hash()})
+	names := map[string]string{"Base": base, "Assets": base + "/assets/" + Hash()}
+	if p != nil {
+		names["Program"] = p.Hash
+	}
+	err := shell.Execute(&out, names)
 	return out.Bytes(), err
 }

@@ -10,8 +10,11 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,16 +61,95 @@ func TestAssetsAreWithinTheirBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ext, most := range map[string]int{".js": 45 << 10, ".css": 10 << 10} {
-		var out bytes.Buffer
-		z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	first := loaded(t, "app.js", map[string]bool{})
+	for name, part := range map[string]struct {
+		text []byte
+		most int
+	}{
+		"the scripts that a page begins with": {first, 45 << 10},
+		"the styles":                          {all[".css"], 10 << 10},
+		"the scripts of a proof":              {slices.Concat(read(t, "prove.js"), Worker()), 16 << 10},
+	} {
+		if n := compressed(t, part.text); len(part.text) == 0 || n > part.most {
+			t.Errorf("%s: %d bytes compressed, want at most %d", name, n, part.most)
+		} else {
+			t.Logf("%s: %d bytes compressed", name, n)
+		}
+	}
+}
+
+// read returns an asset.
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	text, _, ok := Asset(name)
+	if !ok {
+		t.Fatalf("there is no %s", name)
+	}
+	return text
+}
+
+// compressed returns the size of a text, with gzip.
+func compressed(t *testing.T, text []byte) int {
+	t.Helper()
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = z.Write(text) // to memory
+	_ = z.Close()
+	return out.Len()
+}
+
+var imports = regexp.MustCompile(`(?m)from '\./([a-z_]+\.js)';$`)
+
+// loaded returns the text of a module and of all that it imports, which a browser loads
+// before the module runs.
+func loaded(t *testing.T, name string, seen map[string]bool) []byte {
+	t.Helper()
+	text := read(t, name)
+	seen[name] = true
+	for _, found := range imports.FindAllSubmatch(text, -1) {
+		if name := string(found[1]); !seen[name] {
+			text = slices.Concat(text, loaded(t, name, seen))
+		}
+	}
+	return text
+}
+
+// TestStarterIsThatOfGo: the script that starts the program is that of the version of Go
+// which builds it.
+func TestStarterIsThatOfGo(t *testing.T) {
+	t.Parallel()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for own, of := range map[string]string{"wasm/wasm_exec.js": "lib/wasm/wasm_exec.js", "wasm/LICENSE": "LICENSE"} {
+		want, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), of))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = z.Write(all[ext]) // to memory
-		_ = z.Close()
-		if len(all[ext]) == 0 || out.Len() > most {
-			t.Errorf("%s: %d bytes compressed, want at most %d", ext, out.Len(), most)
+		if got, err := wasm.ReadFile(own); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not %s of this version of Go (%v): make wasm copies it", own, of, err)
+		}
+	}
+}
+
+func TestReadProgram(t *testing.T) {
+	t.Parallel()
+	raw := []byte("\x00asm\x01\x00\x00\x00")
+	p, err := ReadProgram(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadProgram(p.Compressed)
+	if sum := sha256.Sum256(raw); err != nil || again.Hash != p.Hash || p.Hash != hex.EncodeToString(sum[:]) {
+		t.Errorf("got %+v and %+v (%v), want the hash of the program in both", p, again, err)
+	}
+	for _, bad := range []string{"", "#!/bin/sh", "\x1f\x8bno"} {
+		if _, err := ReadProgram([]byte(bad)); err == nil {
+			t.Errorf("%q is taken", bad)
 		}
 	}
 }
@@ -89,7 +171,7 @@ func TestAttackNoHTMLFromText(t *testing.T) {
 			t.Errorf("%s has %s", name, found)
 		}
 	}
-	shell, err := Shell("/x")
+	shell, err := Shell("/x", nil)
 	if err != nil || bytes.Contains(shell, []byte("<script>")) || bytes.Contains(shell, []byte(" style=")) || !bytes.Contains(shell, []byte(`data-base="/x"`)) {
 		t.Errorf("the shell has a script or a style of its own, or no base (%v): %s", err, shell)
 	}

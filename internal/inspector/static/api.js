@@ -77,7 +77,7 @@ const parsed = (answer) => answer.json();
 export const get = (path, signal) => send('GET', path, { signal }).then(parsed);
 export const post = (path, body, key) => send('POST', path, { body, headers: key ? { 'Idempotency-Key': key } : {} }).then(parsed);
 export const put = (path, body) => send('PUT', path, { body }).then(parsed);
-/** Returns a file of the server as bytes: at most 64 KiB of it. */
+/** Returns an answer of the server as bytes. */
 export const bytes = async (path) => new Uint8Array(await (await send('GET', path)).arrayBuffer());
 
 /** Returns a path of a session. */

@@ -76,7 +76,7 @@ function Meter({ used, most, name }) {
   return html`<span class="meter ${part > 0.9 ? 'near' : ''}" style=${{ width: '56px', alignSelf: 'center' }} role="meter" aria-valuenow=${used} aria-valuemin="0" aria-valuemax=${most} aria-label=${name}><i style=${{ width: `${part * 100}%` }}></i></span>`;
 }
 
-function Vitals({ shown }) {
+function Vitals({ shown, prove }) {
   const v = shown.view;
   const run = v.run ?? v.last;
   const budget = v.run?.budget;
@@ -88,7 +88,7 @@ function Vitals({ shown }) {
     <div><span class="label">Cost</span><span class="num">${cost(v.cost)}</span>${budget?.cost ? html`<${Meter} used=${v.run.cost ?? 0} most=${budget.cost} name="Cost of the budget" />` : null}</div>
     ${v.run?.model ? html`<div><span class="label">Model</span><span>${plain(v.run.model)}</span></div>` : null}
     <div><span class="label">Sequence</span><span class="num">${v.seq}</span></div>
-    <div><span class="label">State</span><${Hash} hash=${v.hash} what="hash of the state" /></div>
+    <div><span class="label">State</span><${Hash} hash=${v.hash} what="hash of the state" /><button type="button" class="btn bare" data-refold-prove onClick=${prove} title="Fold the events again in this browser, and compare">Prove</button></div>
   </div>`;
 }
 
@@ -144,6 +144,8 @@ export function Session({ sid }) {
   const move = (i) => setQuery({ at: i === events.length - 1 ? '' : events[i].seq });
   const goLive = () => setQuery({ at: '' });
   const pin = Number(query.get('compare')) || 0;
+  const [proof, setProof] = useState(null); // its panel is loaded when it is asked for
+  const prove = () => import('./prove.js').then(({ Proof }) => setProof(() => Proof));
   useEffect(() => { document.title = `${sid} · Refold`; }, [sid]);
   useEffect(() => {
     const by = (step, kind) => () => { const i = seek(events, index, step, begins[kind]); if (i >= 0) move(i); };
@@ -170,11 +172,12 @@ export function Session({ sid }) {
   return html`<div class="session-head">
       ${head}
       <div class="title"><h1>${plain(sid)}</h1><${State} state=${view.quarantined ? 'quarantined' : view.status === 'closed' ? 'closed' : view.lifecycle} waits=${view.waits_for} /><div class="about grow"><${Why} view=${view} /></div>${at ? null : html`<${Actions} sid=${sid} view=${view} />`}</div>
-      <${Vitals} shown=${shown} />
+      <${Vitals} shown=${shown} prove=${prove} />
       <${Cursor} events=${events} at=${at} index=${index} move=${move} live=${goLive} />
       ${at ? html`<div class="past" role="status"><span>As of event ${number(events[index].n)}, <${Ago} at=${events[index].time} />. Nothing is asked.</span><button type="button" class="btn" onClick=${goLive}>Back to live</button></div>` : null}
     </div>
     ${error ? html`<${Wrong} error=${error} />` : null}
+    ${proof ? html`<${proof} sid=${sid} events=${events} close=${() => setProof(null)} />` : null}
     ${wide ? html`<div class="split"><section class="card" aria-label="Conversation"><div class="card-head"><h2 class="grow">Conversation</h2><span class="label">${view.items} item${view.items === 1 ? '' : 's'}</span></div>${talk}${lower}</section>${panels}</div>` : panels}
     <div class="sr" aria-live="polite">${at ? '' : `${view.lifecycle} ${view.waits_for === 'nobody' ? '' : `waits for ${view.waits_for}`}`}</div>`;
 }

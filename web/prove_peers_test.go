@@ -246,21 +246,7 @@ func TestPageProvesTenThousandEvents(t *testing.T) {
 func TestPageWithoutProgram(t *testing.T) {
 	t.Parallel()
 	w := bought(t)
-	url := w.front(func(rw http.ResponseWriter, r *http.Request, server http.Handler) bool {
-		if r.URL.Path != "/s/s" {
-			return false
-		}
-		got := httptest.NewRecorder()
-		server.ServeHTTP(got, r)
-		for name := range got.Header() {
-			rw.Header().Set(name, got.Header().Get(name))
-		}
-		text := got.Body.String()
-		_, rest, _ := strings.Cut(text, `data-program="`)
-		hash, _, _ := strings.Cut(rest, `"`)
-		_, _ = rw.Write([]byte(strings.Replace(text, hash, "", 1)))
-		return true
-	})
+	url := w.handler(web.Options{Program: []byte{}})
 	p := browser.Open(t, phone)
 	p.Do(chromedp.Navigate(url + "/s/s#token=acme"))
 	ready(p)

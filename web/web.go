@@ -42,7 +42,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Program is the program with which the pages of the inspector fold a session again in
 	// the browser: the file that make wasm writes. Nil: the one that was there when this
-	// program was built, if there was one.
+	// program was built, if there was one. Empty: none.
 	Program []byte
 }
 
@@ -109,12 +109,9 @@ func Handler(rt *refold.Runtime, o Options) http.Handler {
 	if len(o.Secret) < secretBytesMin {
 		panic(fmt.Sprintf("web.Handler: the secret has %d bytes, at least %d are needed", len(o.Secret), secretBytesMin))
 	}
-	proves := inspector.Built()
-	if o.Program != nil {
-		var err error
-		if proves, err = inspector.ReadProgram(o.Program); err != nil {
-			panic(fmt.Sprintf("web.Handler: the program: %v", err))
-		}
+	proves, err := o.program()
+	if err != nil {
+		panic(fmt.Sprintf("web.Handler: the program: %v", err))
 	}
 	if len(o.Hosts) == 0 {
 		o.Hosts = []string{"localhost", "127.0.0.1", "[::1]"}
@@ -144,6 +141,17 @@ func Handler(rt *refold.Runtime, o Options) http.Handler {
 }
 
 const secretBytesMin = 32
+
+// program returns the program with which pages fold sessions again; nil: there is none.
+func (o *Options) program() (*inspector.Program, error) {
+	switch {
+	case o.Program == nil:
+		return inspector.Built(), nil
+	case len(o.Program) == 0:
+		return nil, nil
+	}
+	return inspector.ReadProgram(o.Program)
+}
 
 // ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

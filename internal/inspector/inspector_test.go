@@ -176,3 +176,39 @@ func TestAttackNoHTMLFromText(t *testing.T) {
 		t.Errorf("the shell has a script or a style of its own, or no base (%v): %s", err, shell)
 	}
 }
+
+// TestOfflineHasWhatPagesAskFor: in an exported file offline.js is in the place of api.js,
+// so it has the same names. The modules come each after those that they import.
+func TestOfflineHasWhatPagesAskFor(t *testing.T) {
+	t.Parallel()
+	exported := regexp.MustCompile(`(?m)^export (?:async )?(?:const|function\*?|class) (\w+)`)
+	names := func(file string) (all []string) {
+		for _, found := range exported.FindAllSubmatch(read(t, file), -1) {
+			all = append(all, string(found[1]))
+		}
+		slices.Sort(all)
+		return all
+	}
+	if api, offline := names("api.js"), names("offline.js"); len(api) < 10 || !slices.Equal(api, offline) {
+		t.Errorf("api.js exports %q, and offline.js %q", api, offline)
+	}
+	modules, err := reportModules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, m := range modules {
+		for _, found := range imported.FindAllStringSubmatch(m[1], -1) {
+			if !seen[found[1]] {
+				t.Errorf("%s comes before %s, which it imports", m[0], found[1])
+			}
+		}
+		if left := strings.Count(m[1], "from './") + strings.Count(m[1], "import('./") - len(imported.FindAllString(m[1], -1)); left != 0 {
+			t.Errorf("%s has %d imports that the file could not link", m[0], left)
+		}
+		seen[m[0]] = true
+	}
+	if !seen["prove.js"] || !seen["preact.js"] || seen["app.js"] {
+		t.Errorf("the file has the modules %v", seen)
+	}
+}

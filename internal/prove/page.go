@@ -37,6 +37,14 @@ func AppendEnd(page []byte, next uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(page, frameEnd), next)
 }
 
+// Next returns the sequence with which the page after a whole one begins; 0: there is none.
+func Next(page []byte) uint64 {
+	if len(page) < 9 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(page[len(page)-8:])
+}
+
 // errCut says that bytes of a page are missing.
 var errCut = errors.New("the page ends within it")
 

@@ -46,6 +46,7 @@ type cli struct {
 
 	Sessions   sessionsCommand   `cmd:"" help:"List sessions: state, what each waits for, model, age, latest text."`
 	Transcript transcriptCommand `cmd:"" help:"Print a session's conversation, for people, programs or another model."`
+	Export     exportCommand     `cmd:"" help:"Write a session as a page of HTML that opens offline."`
 	Log        logCommand        `cmd:"" help:"Print a session's events in full."`
 	Tail       tailCommand       `cmd:"" help:"Print the notices of a session, or of all, as they arrive."`
 	View       viewCommand       `cmd:"" help:"Print the present state of a session, as JSON."`

@@ -25,6 +25,7 @@ type demoCommand struct {
 	All          bool   `help:"All conversations of a recording, 8 at a time, with a summary."`
 	MCP          bool   `name:"mcp" help:"Use the tools of an MCP server: the filesystem server from npm, which npx starts."`
 	MCPServer    string `name:"mcp-server" type:"path" placeholder:"FILE" help:"With --mcp: the server's program or .js file, instead of the one that npx fetches."`
+	Inspect      bool   `help:"Serve the inspector when the session has ended, until Ctrl-C, and print its address."`
 	Keep         bool   `help:"Keep the demo's directory and print its path."`
 	Verbose      bool   `help:"Print the daemons' logs."`
 	modelFlags
@@ -86,13 +87,18 @@ func (d demoCommand) Run(ctx context.Context, s streams, conn connection, full *
 		case <-ctx.Done():
 		}
 	}()
+	page := "/s/" + demoSession
 	switch {
 	case m.recording != nil:
+		page = "/"
 		err = d.playAll(ctx, s, c, m)
 	case d.MCP:
 		err = d.note(ctx, s.out, c, work)
 	default:
 		err = d.repair(ctx, s.out, c, work)
+	}
+	if err == nil && d.Inspect {
+		err = d.show(ctx, s.out, server, conn.Prefix, page, log)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause

@@ -30,12 +30,13 @@ type devCommand struct {
 	Workspace string   `type:"existingdir" placeholder:"DIR" help:"Folder of prompts, catalogs and context that every new session starts with: a workspace."`
 	HTTP      string   `name:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, such as 127.0.0.1:9464. Default: none."`
 	HTTPHosts []string `name:"http-host" placeholder:"NAME" help:"Name by which clients may address --http; IP addresses and localhost always may. May be repeated."`
-	Serve     string   `placeholder:"HOST:PORT" help:"Loopback address to serve the HTTP API and the inspector on, such as 127.0.0.1:8080, without tokens: any program of this machine may do everything. Default: none."`
+	Serve     string   `placeholder:"HOST:PORT|off" help:"Loopback address to serve the HTTP API and the inspector on, without tokens: any program of this machine may do everything. Default: 127.0.0.1:4280, if it is free."`
 	Verbose   bool     `help:"Print the daemons' logs."`
 
 	Durability string        `enum:"always,interval" default:"always" help:"When NATS syncs to disk: always, before it acknowledges, or interval, every two minutes, which is faster but may lose acknowledged messages in a power failure."`
 	Memory     settings.Size `default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. Such as 64MiB."`
 	modelFlags
+	provingFlags
 }
 
 func (d devCommand) Run(ctx context.Context, s streams, conn connection, full *Full) (err error) {
@@ -140,7 +141,7 @@ func (p hostDirs) tell(out io.Writer, report sandbox.Report) {
 	}
 }
 
-// untilStopped serves HTTP, if it is asked for, until dev is stopped or a part of it ends.
+// untilStopped serves HTTP until dev is stopped or a part of it ends.
 func (d devCommand) untilStopped(ctx context.Context, s streams, server *devserver.Server, prefix string, ended <-chan error) error {
 	stop, err := d.serve(ctx, s, server, prefix)
 	if err != nil {

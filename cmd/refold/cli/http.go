@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/refold/refold"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/source"
 	"github.com/refold/refold/internal/webhook"
@@ -46,6 +45,8 @@ type httpServeCommand struct {
 	Approver string `placeholder:"CONTEXT" help:"Context of a NATS user with the role approver, for tokens with the right approve, if neither the server's own user nor --operator may decide over calls."`
 	Webhooks string `type:"existingfile" placeholder:"FILE" help:"Webhooks: receivers of notices, such as that a run has ended. All servers of the log deliver them together."`
 
+	provingFlags
+
 	HTTP      string   `name:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, for operators. Default: none."`
 	HTTPHosts []string `name:"http-host" placeholder:"NAME" help:"Name by which clients may address --http; IP addresses and localhost always may. May be repeated."`
 }
@@ -63,6 +64,9 @@ func (h httpServeCommand) Run(ctx context.Context, s streams, conn connection, f
 	o := web.Options{
 		Auth: tokens.Auth, Hosts: append([]string{"localhost", "127.0.0.1", "::1"}, h.Host...), Origins: h.Origin,
 		Logger: slog.New(slog.NewTextHandler(s.err, nil)),
+	}
+	if o.Program, err = h.program(); err != nil {
+		return fmt.Errorf("serve: %w", err)
 	}
 	if h.Secret != "" {
 		if o.Secret, err = os.ReadFile(h.Secret); err != nil {
@@ -146,7 +150,7 @@ func (h httpServeCommand) check() error {
 	case (h.TLSCert == "") != (h.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together")
 	case h.Tokens == "":
-		return errors.New("give --tokens FILE, which says who may do what: refold serve token makes a row; refold dev --serve serves this machine without tokens")
+		return errors.New("give --tokens FILE, which says who may do what: refold serve token makes a row; refold dev serves this machine without tokens")
 	case !isLoopback(host) && h.TLSCert == "" && !h.BehindProxy:
 		return fmt.Errorf("--listen %s is not loopback: give --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS", h.Listen)
 	}
@@ -227,40 +231,6 @@ type inDev struct{ *devserver.Server }
 // Open implements refold.Source.
 func (d inDev) Open(context.Context, source.Options) (*source.Opened, error) {
 	return &source.Opened{InProcess: d.InProcess(), Context: d.Context(devserver.Admin), Close: func() {}}, nil
-}
-
-// serve serves the HTTP API of dev, if it is asked for, without tokens.
-func (d devCommand) serve(ctx context.Context, s streams, server *devserver.Server, prefix string) (stop func(), err error) {
-	if d.Serve == "" {
-		return func() {}, nil
-	}
-	host, _, err := net.SplitHostPort(d.Serve)
-	if err != nil || !isLoopback(host) {
-		return nil, &statusError{statusUsage, "dev: --serve is a loopback address and a port, such as 127.0.0.1:8080: it serves without tokens; refold serve has them"}
-	}
-	l, err := net.Listen("tcp", d.Serve)
-	if err != nil {
-		return nil, fmt.Errorf("dev: --serve: %w", err)
-	}
-	rt, err := refold.Open(ctx, inDev{server}, refold.Prefix(prefix), refold.Logger(d.logger(s.err)))
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	anyone := func(*http.Request) (*web.Caller, error) {
-		return &web.Caller{Subject: "dev", Rights: web.Rights}, nil
-	}
-	tellAddress(s.out, "http://"+l.Addr().String())
-	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = serveHTTP(serving, l, web.Handler(rt, web.Options{Auth: anyone, Logger: d.logger(s.err)}))
-	}()
-	return func() {
-		cancel()
-		<-ended
-		_ = rt.Close()
-	}, nil
 }
 
 // httpTokenCommand makes a token.

@@ -2,7 +2,7 @@
 // run, from the bytes of the log. The page asks for them and gives them to a worker, so
 // the token stays here.
 import { html, useEffect, useState } from './preact.js';
-import { bytes, newKey, of, post } from './api.js';
+import { bytes, caller, newKey, of, post } from './api.js';
 import { Hash, Wrong, setQuery } from './ui.js';
 import { number, plain, size, took } from './text.js';
 
@@ -90,6 +90,7 @@ function Result({ result, events }) {
 function Without({ sid }) {
   const [state, setState] = useState({});
   const verify = () => { setState({ busy: true }); post(of(sid, '/verify'), undefined, newKey()).then((value) => setState({ value }), (error) => setState({ error })); };
+  if (caller.value.file) return html`<p>This file was written without the program that folds a session. <code>make wasm</code> in a checkout of Refold builds one: <code>refold export ${sid} --html --wasm FILE</code> puts it into the file.</p>`;
   return html`<p>This server has no program for the browser. <code>make wasm</code> in a checkout of Refold builds one: programs that are built after it have it, and others take it by <code>--wasm FILE</code>.</p>
     <p class="soft">The server can fold the session again itself. That compares the same, and proves it to the server alone.</p>
     ${state.error ? html`<${Wrong} error=${state.error} />` : null}

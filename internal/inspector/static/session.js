@@ -1,7 +1,7 @@
 // A session: one page, and one time cursor that all its panels obey. Looking is free:
 // nothing is asked of anybody.
 import { html, signal, useEffect, useMemo, useState } from './preact.js';
-import { follow, get, may, of } from './api.js';
+import { caller, follow, get, may, of } from './api.js';
 import { Actions, Composer } from './controls.js';
 import { Conversation } from './conversation.js';
 import { Events } from './events.js';
@@ -156,7 +156,8 @@ export function Session({ sid }) {
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
   }, [events, index, pin]);
-  const head = html`<div class="row label"><${Link} to="/">Sessions<//><span aria-hidden="true">/</span></div>`;
+  const { file } = caller.value; // the page is one, without a server
+  const head = file ? null : html`<div class="row label"><${Link} to="/">Sessions<//><span aria-hidden="true">/</span></div>`;
   if (error && !events.length) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><${Wrong} error=${error} />`;
   if (!state.value) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><div class="card"><${Skeleton} lines=${8} /></div>`;
   const shown = state.value;
@@ -171,12 +172,12 @@ export function Session({ sid }) {
   const panels = html`<${Tabs} label="Parts of the session" at=${tab} choose=${(id) => setQuery({ tab: id === all[0][0] ? '' : id })} tabs=${all.map(([id, name]) => ({ id, name, count: counts[id] }))}>${panel}${tab === 'conversation' ? lower : null}<//>`;
   return html`<div class="session-head">
       ${head}
-      <div class="title"><h1>${plain(sid)}</h1><${State} state=${view.quarantined ? 'quarantined' : view.status === 'closed' ? 'closed' : view.lifecycle} waits=${view.waits_for} /><div class="about grow"><${Why} view=${view} /></div>${at ? null : html`<${Actions} sid=${sid} view=${view} />`}</div>
+      <div class="title"><h1>${plain(sid)}</h1><${State} state=${view.quarantined ? 'quarantined' : view.status === 'closed' ? 'closed' : view.lifecycle} waits=${view.waits_for} /><div class="about grow"><${Why} view=${view} /></div>${at || file ? null : html`<${Actions} sid=${sid} view=${view} />`}</div>
       <${Vitals} shown=${shown} prove=${prove} />
       <${Cursor} events=${events} at=${at} index=${index} move=${move} live=${goLive} />
       ${at ? html`<div class="past" role="status"><span>As of event ${number(events[index].n)}, <${Ago} at=${events[index].time} />. Nothing is asked.</span><button type="button" class="btn" onClick=${goLive}>Back to live</button></div>` : null}
     </div>
-    ${error ? html`<${Wrong} error=${error} />` : null}
+    ${error || state.error ? html`<${Wrong} error=${error ?? state.error} />` : null}
     ${proof ? html`<${proof} sid=${sid} events=${events} close=${() => setProof(null)} />` : null}
     ${wide ? html`<div class="split"><section class="card" aria-label="Conversation"><div class="card-head"><h2 class="grow">Conversation</h2><span class="label">${view.items} item${view.items === 1 ? '' : 's'}</span></div>${talk}${lower}</section>${panels}</div>` : panels}
     <div class="sr" aria-live="polite">${at ? '' : `${view.lifecycle} ${view.waits_for === 'nobody' ? '' : `waits for ${view.waits_for}`}`}</div>`;

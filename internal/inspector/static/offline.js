@@ -1,0 +1,58 @@
+// In an exported file this is in the place of api.js: what a server answered is in the
+// file. Nothing is sent.
+import { signal } from './preact.js';
+
+/** Returns the bytes of an element's base64. */
+function unpacked(text) {
+  const packed = atob(text);
+  const all = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i++) all[i] = packed.charCodeAt(i);
+  return all;
+}
+
+async function decompressed(id) {
+  const stream = new Blob([unpacked(document.getElementById(id).textContent)]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** The answers, by path: JSON, or base64 after "=". */
+const answers = new Map(new TextDecoder().decode(await decompressed('answers')).split('\n').map((line) => {
+  const at = line.indexOf('\t');
+  return [line.slice(0, at), line.slice(at + 1)];
+}));
+
+export class Problem extends Error {
+  constructor(status, code, detail) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+function answer(path) {
+  const found = answers.get(path);
+  if (found === undefined) throw new Problem(404, 'not_exported', 'This file does not have it: it was left out, or needs a server.');
+  return found;
+}
+
+export const base = '';
+export const caller = signal({ subject: '', rights: [], scoped: true, agents: [], file: JSON.parse(answer('about')) });
+export const gate = signal('');
+export const trouble = signal('');
+export const takeToken = () => false;
+export const enter = async () => {};
+export const whoAmI = async () => {};
+export const may = () => false;
+export const get = async (path) => JSON.parse(answer(path));
+export const post = async (path) => answer(`POST ${path}`);
+export const put = post;
+export const stream = post;
+export const follow = () => () => {};
+export const of = (sid, rest = '') => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
+export const newKey = () => '';
+
+export async function bytes(path) {
+  if (path.startsWith('/program/')) return decompressed('program');
+  const text = answer(path);
+  return text.startsWith('=') ? unpacked(text.slice(1)) : new TextEncoder().encode(text);
+}

@@ -66,6 +66,8 @@ const (
 	ReadForEndedCall
 	CallersRunEnded
 	CallersRunStopped
+
+	SessionErased
 )
 
 // All returns the sentences by number. The first stands for the text of somebody else.
@@ -131,4 +133,6 @@ var table = [...]string{
 	ReadForEndedCall:  "the call that it was read for has ended",
 	CallersRunEnded:   "the run whose call requested it ended first",
 	CallersRunStopped: "the run whose call requested it was stopped",
+
+	SessionErased: "the session was erased",
 }

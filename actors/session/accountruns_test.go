@@ -117,7 +117,7 @@ func (l *laws) finishes(env session.Envelope, d session.RunFinished) {
 		return
 	}
 	at := slices.Index(l.waiting, d.Run)
-	if at < 0 || d.Lifecycle != session.Cancelled || env.Type != session.TypeRunCancelRequested && env.Type != session.TypeSessionClosed {
+	if at < 0 || d.Lifecycle != session.Cancelled || env.Type != session.TypeRunCancelRequested && env.Type != session.TypeSessionClosed && env.Type != session.TypeSessionErased {
 		l.t.Fatalf("run %d ended as %s by %s, active is %d, waiting are %v", d.Run, d.Lifecycle, env.Type, l.running, l.waiting)
 	}
 	l.waiting = slices.Delete(l.waiting, at, at+1)

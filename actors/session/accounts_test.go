@@ -9,6 +9,7 @@ package session_test
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type accounts struct {
 	calls    map[uint64]observed       // by the sequence of their ToolCallsObserved
 	waiting  []uint32                  // queued runs, in order
 	running  uint32                    // 0: none
+	over     bool                      // it was erased
 	turns    uint32                    // of the active run
 	wakes    uint32
 	accepted uint32              // runs that were taken
@@ -61,6 +63,10 @@ func newAccounts(reg *planner.Registry) accounts {
 func (l *laws) account(e session.Event, notices []session.Notice, rejected error) {
 	env := envelopeOf(e.Payload)
 	settles := effectOf(env)
+	if l.state.IsErased() {
+		l.erased(env, rejected)
+		return
+	}
 	if rejected != nil {
 		settles = ""
 	}
@@ -80,6 +86,15 @@ func (l *laws) account(e session.Event, notices []session.Notice, rejected error
 	if err := l.settled(l.state); err != nil {
 		l.t.Fatalf("after event %d: %v", e.Seq, err)
 	}
+}
+
+// erased: nothing is open, and nothing is accepted but what erased it. The other accounts
+// are closed.
+func (l *laws) erased(env session.Envelope, rejected error) {
+	if open := l.state.Open(); len(open) > 0 || (rejected == nil) != (env.Type == session.TypeSessionErased && !l.over) || rejected != nil && !errors.Is(rejected, session.RejectSessionErased) {
+		l.t.Fatalf("%s of an erased session: %v, %d effects are open", env.Type, rejected, len(open))
+	}
+	l.over = true
 }
 
 // envelopeOf decodes an event, as far as it can be.

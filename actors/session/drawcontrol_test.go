@@ -140,7 +140,7 @@ func (l *laws) drawControl() (session.Door, []byte) {
 		data["code"] = rapid.SampledFrom([]string{"", "", "done", strings.Repeat("x", session.CodeBytesMax+1)}).Draw(t, "code")
 	case session.TypeRunCancelRequested:
 		if rapid.IntRange(0, 20).Draw(t, "close") == 0 {
-			return say(session.DoorCtl, session.TypeSessionClosed, map[string]any{})
+			return say(session.DoorCtl, rapid.SampledFrom([]string{session.TypeSessionClosed, session.TypeSessionErased}).Draw(t, "end"), map[string]any{})
 		}
 	}
 	if typ != session.TypeRunCompleted && typ != session.TypeRunFailed {

@@ -88,6 +88,9 @@ const (
 	TypeCompactRequested    = "CompactRequested"
 	TypeSessionConfigured   = "SessionConfigured"
 	TypeSessionClosed       = "SessionClosed"
+	TypeSessionHeld         = "SessionHeld"
+	TypeSessionErased       = "SessionErased"
+	TypeSessionTombstone    = "SessionTombstone"
 	TypeToolRegistrySet     = "ToolRegistrySet"
 	TypeToolProfileSelected = "ToolProfileSelected"
 	TypeToolOverridesSet    = "ToolOverridesSet"
@@ -133,6 +136,9 @@ var eventTypes = [...]eventType{
 	{name: TypeCompactRequested, doors: byClients, eventBody: doorBody[CompactRequested]((*State).compactRequested)},
 	{name: TypeSessionConfigured, doors: byOperators, eventBody: rawBody[SessionConfigured]((*State).sessionConfigured)},
 	{name: TypeSessionClosed, doors: byOperators, eventBody: body((*State).sessionClosed)},
+	{name: TypeSessionHeld, doors: byOperators, afterClose: true, eventBody: body((*State).sessionHeld)},
+	{name: TypeSessionErased, doors: byOperators, afterClose: true, eventBody: body((*State).sessionErased)},
+	{name: TypeSessionTombstone, doors: []Door{DoorWake}, afterClose: true, eventBody: body((*State).sessionTombstone)},
 	{name: TypeToolRegistrySet, doors: byOperators, eventBody: rawBody[ToolRegistrySet]((*State).toolRegistrySet)},
 	{name: TypeToolProfileSelected, doors: byOperators, eventBody: body((*State).toolProfileSelected)},
 	{name: TypeToolOverridesSet, doors: byOperators, eventBody: body((*State).toolOverridesSet)},

@@ -44,6 +44,9 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 		before = s.standing()
 	}
 	limits := s.lastingLimits()
+	if s.IsErased() || s.Count == 0 && e.Door == DoorWake {
+		s.beforeTombstone(e)
+	}
 	s.advance(e)
 	if s.Count == 1 {
 		notify(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: int(s.Rules)})
@@ -81,7 +84,7 @@ func (s *State) takeNotices() []Notice {
 		summary := s.Summary()
 		notices[n-1].Summary = &summary
 	}
-	s.notices, s.text, s.ended = nil, nil, nil
+	s.notices, s.text, s.ended, s.head = nil, nil, nil, nil
 	if s.isIdle() {
 		if len(s.progress) == 0 { // else Progress does
 			s.releaseScratch()
@@ -167,7 +170,10 @@ func (s *State) addNotice(n uint64, typ string, data any) {
 // read, and the refusal if there is one.
 func (s *State) apply(e Event) (string, *refusal) {
 	env, bad := open(e)
-	if bad != nil {
+	switch {
+	case s.IsErased() && (bad != nil || env.Type != TypeSessionTombstone):
+		return typeOfErased(env.Type), erasedRefusal()
+	case bad != nil:
 		return env.Type, bad
 	}
 	if env.ID != "" && s.seen(env.ID) {
@@ -179,7 +185,7 @@ func (s *State) apply(e Event) (string, *refusal) {
 	if next, any := s.nextDeadline(); any {
 		s.needWake(next)
 	}
-	if env.ID != "" {
+	if env.ID != "" && !s.IsErased() {
 		s.remember(env.ID)
 	}
 	return env.Type, nil

@@ -228,7 +228,7 @@ func (l *laws) numbered(notices []session.Notice, rejected error) {
 	}
 	v, last := l.state.View(), l.summary
 	isPersons := func(waits string) bool { return waits == "approval" || waits == "input" || waits == "resume" }
-	if v.Lifecycle != last.Lifecycle || (v.Status == "closed") != last.Closed || isPersons(v.WaitsFor) && v.WaitsFor != last.WaitsFor || !isPersons(v.WaitsFor) && isPersons(last.WaitsFor) {
+	if v.Lifecycle != last.Lifecycle || (v.Status != "open") != last.Closed || (v.Status == "erased") != last.Erased || isPersons(v.WaitsFor) && v.WaitsFor != last.WaitsFor || !isPersons(v.WaitsFor) && isPersons(last.WaitsFor) {
 		l.t.Fatalf("the latest summary is %+v, and the session is %s, %s, waits for %s", last, v.Status, v.Lifecycle, v.WaitsFor)
 	}
 }

@@ -549,6 +549,36 @@ func (v *SessionConfigured) limits() *refusal {
 	return nil
 }
 
+func (v *SessionErased) limits() *refusal {
+	if len(v.Reason) > DetailBytesMax {
+		return tooLong("reason", DetailBytesMax)
+	}
+	return nil
+}
+
+func (v *SessionHeld) limits() *refusal {
+	if len(v.Reason) > DetailBytesMax {
+		return tooLong("reason", DetailBytesMax)
+	}
+	return nil
+}
+
+func (v *SessionTombstone) limits() *refusal {
+	if v.Clock < 0 || v.Clock > NumberMax {
+		return outside("clock", int64(v.Clock), 0, NumberMax)
+	}
+	if v.Count < 1 || v.Count > NumberMax {
+		return outside("count", int64(v.Count), 1, NumberMax)
+	}
+	if v.Rules < 1 || v.Rules > RulesVersion {
+		return outside("rules", int64(v.Rules), 1, RulesVersion)
+	}
+	if v.Seq < 1 || v.Seq > NumberMax {
+		return outside("seq", int64(v.Seq), 1, NumberMax)
+	}
+	return nil
+}
+
 func (v *SteerRequested) limits() *refusal {
 	if bad := v.Input.limits(); bad != nil {
 		return bad.in("input")

@@ -37,6 +37,7 @@ type Record struct {
 	Runs        uint32              `msgpack:"runs"`                // runs numbered so far
 	Rules       uint8               `msgpack:"rules"`
 	Closed      bool                `msgpack:"closed,omitempty"`
+	Erasure     Erasure             `msgpack:"erasure,omitempty"`
 	lastType    uint8               // index in eventTypes of the latest event's type, plus 1; not in snapshots
 	Spaces      *spaces.State       `msgpack:"spaces,omitempty"`      // absent: the session never had a grant or prompt refs
 	Submissions []Submission        `msgpack:"submissions,omitempty"` // one list by name, or two: see rememberSubmission
@@ -102,6 +103,9 @@ func (s *State) memoryInvariant() error {
 		if err := s.Window.invariant(s); err != nil {
 			return err
 		}
+	}
+	if err := s.erasureInvariant(); err != nil {
+		return err
 	}
 	if s.Closed && (s.Run != nil || len(s.Queue) > 0) {
 		return errors.New("the session is closed and has a run")

@@ -27,6 +27,8 @@ const (
 	RejectAgentChanged        Rejection = "agent_changed"                    // the request names a definition that is not the session's
 	RejectStale               Rejection = Rejection(spaces.Stale)            // about an effect of an earlier turn, a batch before the latest, or a run that is neither active nor queued
 	RejectSessionClosed       Rejection = "session_closed"                   // the session was closed
+	RejectSessionErased       Rejection = "session_erased"                   // the session was erased: everything but a tombstone of session-actors is rejected
+	RejectSessionHeld         Rejection = "session_held"                     // the session is held: SessionErased is rejected until a SessionHeld releases it
 	RejectApprovalStale       Rejection = "approval_stale"                   // the call does not wait for approval, or waits with other arguments
 	RejectRunActive           Rejection = "run_active"                       // a run is active, and `when_busy` is `reject`
 	RejectQueueFull           Rejection = "queue_full"                       // `queue_max` runs wait already

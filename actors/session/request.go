@@ -780,19 +780,23 @@ func (s *State) runEnded(typ string, b *RunEnded) *refusal {
 
 // sessionClosed ends every run and closes the session.
 func (s *State) sessionClosed(*SessionClosed) *refusal {
+	s.close(sentence.Say(sentence.SessionClosed))
+	return nil
+}
+
+// close ends every run, with a detail, and closes the session.
+func (s *State) close(detail sentence.Text) {
 	s.Closed = true
 	queue := s.Queue
 	s.Queue = nil
 	x := s.spaces()
 	x.Close()
-	closed := sentence.Say(sentence.SessionClosed)
 	if s.Run != nil {
-		s.stopRun(Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: closed})
+		s.stopRun(Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: detail})
 	}
 	for i := range queue {
 		notify(s, NoticeRunFinished, RunFinished{
-			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: closed.String(), Untaken: seqsOf(queue[i].Steers),
+			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: detail.String(), Untaken: seqsOf(queue[i].Steers),
 		})
 	}
-	return nil
 }

@@ -155,7 +155,7 @@ func TestEventTypes(t *testing.T) {
 			}
 		}
 		want := map[string][]session.Door{
-			session.TypeToolCallsObserved: {session.DoorLLM}, session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake},
+			session.TypeToolCallsObserved: {session.DoorLLM}, session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake}, session.TypeSessionTombstone: {session.DoorWake},
 			session.TypeWorkspaceSnapshotReady: {session.DoorSpace}, session.TypeWorkspaceSyncUnchanged: {session.DoorSpace}, session.TypeWorkspaceSyncFailed: {session.DoorSpace},
 			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep}, session.TypeApprovalDecided: {session.DoorApprove},
 		}[typ]

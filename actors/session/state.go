@@ -25,14 +25,15 @@ type State struct {
 // scratch is the part of a state that an idle session does not need and that can be
 // rebuilt. An idle session should take little memory.
 type scratch struct {
-	rules      runRules     // the active run's step rules, compiled
-	notices    []Notice     // of the event being folded
-	text       *Content     // of the event being folded: an input or a model's answer
-	ended      *Run         // the last run that the event being folded ended
-	progress   []Notice     // of the last folded event, until Progress is called
-	withdrawn  []Withdrawal // by the last folded event
-	toolsMoved bool         // inputs of the tool selection may have changed since the latest turn
-	quiet      bool         // notices are numbered, and not built
+	rules      runRules          // the active run's step rules, compiled
+	notices    []Notice          // of the event being folded
+	text       *Content          // of the event being folded: an input or a model's answer
+	ended      *Run              // the last run that the event being folded ended
+	progress   []Notice          // of the last folded event, until Progress is called
+	withdrawn  []Withdrawal      // by the last folded event
+	toolsMoved bool              // inputs of the tool selection may have changed since the latest turn
+	quiet      bool              // notices are numbered, and not built
+	head       *SessionTombstone // before the event being folded, if that may be a tombstone
 
 	itemsBefore int // length of the transcript's window before the event being folded
 }
@@ -41,7 +42,7 @@ type scratch struct {
 // snapshots from outside and for the inspector. A state that only Evolve changed
 // breaks none. If none is broken, no event panics, nor do Open and View.
 func (s *State) Check() error {
-	if s.install == nil || s.install.Hash != s.Install || s.install.Rules != int(s.Rules) {
+	if s.install == nil || !s.IsErased() && (s.install.Hash != s.Install || s.install.Rules != int(s.Rules)) {
 		return fmt.Errorf("the state pinned install record %s, rules %d, and was given another", s.Install, s.Rules)
 	}
 	if s.Session == "" || s.Count == 0 && (s.Seq > 0 || s.Runs > 0) {

@@ -12,6 +12,8 @@ type Summary struct {
 	WaitsFor string `json:"waits_for,omitempty" lim:"enum=nobody|model|tools|step|host_loop|approval|input|resume|retry|space"`
 	// The session accepts no more runs; false if absent.
 	Closed bool `json:"closed,omitempty"`
+	// The session was erased; false if absent. It is closed, too.
+	Erased bool `json:"erased,omitempty"`
 	// The session is stopped; false if absent. The rest is as of the notice before.
 	Quarantined bool `json:"quarantined,omitempty"`
 	// Number of the active run, else of the run that ended last.
@@ -50,7 +52,7 @@ type Summary struct {
 // it ended.
 func (s *State) Summary() Summary {
 	v := Summary{
-		Lifecycle: s.lifecycle(), WaitsFor: s.waitsFor(), Closed: s.Closed, Queued: len(s.Queue),
+		Lifecycle: s.lifecycle(), WaitsFor: s.waitsFor(), Closed: s.Closed, Erased: s.IsErased(), Queued: len(s.Queue),
 		Tokens: s.Usage.InputTokens + s.Usage.OutputTokens, Cost: s.Cost,
 	}
 	config := s.configFor()
@@ -116,11 +118,12 @@ func (c *Content) firstCharacters(n int) string {
 type standing struct {
 	lifecycle Lifecycle
 	closed    bool
+	erased    bool
 	person    string // what the session waits for, if only people end that
 }
 
 func (s *State) standing() standing {
-	now := standing{lifecycle: s.lifecycle(), closed: s.Closed}
+	now := standing{lifecycle: s.lifecycle(), closed: s.Closed, erased: s.IsErased()}
 	switch waits := s.waitsFor(); waits {
 	case "approval", "input", "resume":
 		now.person = waits

@@ -18,8 +18,10 @@ import (
 //wire:rule {"required": ["session"], "anyOf": [{"required": ["*", "session"]}, {"required": ["quarantined"], "maxProperties": 2}]}
 type View struct {
 	Shown
-	// A closed session accepts no more runs.
-	Status string `json:"status" lim:"enum=open|closed"`
+	// The session can't be erased until it is released; false if absent.
+	Held bool `json:"held,omitempty"`
+	// A closed session accepts no more runs. Of an erased one nothing is left.
+	Status string `json:"status" lim:"enum=open|closed|erased"`
 	// State of the active run, else of the run that ended last; empty if there was none.
 	Lifecycle Lifecycle `json:"lifecycle" lim:"enum=|running|waiting_input|paused|interrupting|completed|failed|cancelled|interrupted"`
 	// Open effects come first. `tools`: a call is open at a bridge, and perhaps one at a
@@ -172,6 +174,10 @@ func (s *State) View() View {
 	}
 	if s.Closed {
 		v.Status = "closed"
+	}
+	v.Held = s.Erasure == erasureHeld
+	if s.IsErased() {
+		v.Status = "erased"
 	}
 	if o := s.Overrides; o != nil {
 		v.Overrides = viewLists(o.Enable, o.Disable, o.Force)

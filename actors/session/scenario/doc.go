@@ -20,6 +20,7 @@
 //	edit 2 "text"                           RunEdited
 //	complete [run=1] [code=c] [detail="…"]  RunCompleted; fail likewise: RunFailed
 //	close                                   SessionClosed
+//	erase [reason="…"]                      SessionErased
 //	approve r1t1c0 [args={…}] [reason="…"]  ApprovalDecided, with the hashes that the view shows; deny likewise; hash=, manifest=; via=ctl, another door than approve
 //	configure {…}                           SessionConfigured
 //	registry {…}                            ToolRegistrySet; registry builtin: the built-in one

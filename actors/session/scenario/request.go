@@ -38,6 +38,7 @@ var (
 		"complete":  {door: session.DoorIn, typ: session.TypeRunCompleted},
 		"fail":      {door: session.DoorIn, typ: session.TypeRunFailed},
 		"close":     {door: session.DoorCtl, typ: session.TypeSessionClosed},
+		"erase":     {door: session.DoorCtl, typ: session.TypeSessionErased},
 		"overrides": {door: session.DoorCtl, typ: session.TypeToolOverridesSet, args: []argument{{key: "scope", usage: "session|run"}}},
 		"profile":   {door: session.DoorCtl, typ: session.TypeToolProfileSelected, args: []argument{{key: "profile", usage: "NAME", optional: true}}},
 		"host":      {door: session.DoorCtl, typ: session.TypeHostSessionUpdated, args: []argument{{key: "status", usage: "STATUS"}}},

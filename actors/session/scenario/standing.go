@@ -14,8 +14,8 @@ func standing(v session.View) string {
 	if n := len(v.Queue); n > 0 {
 		text += ", " + strconv.Itoa(n) + " queued"
 	}
-	if v.Status == "closed" {
-		text += ", closed"
+	if v.Status != "open" {
+		text += ", " + v.Status
 	}
 	return text
 }

@@ -192,6 +192,8 @@ class SessionRow:
     deadline: int = 0
     # Detail of the code, for people.
     detail: str = ""
+    # The session was erased; false if absent. It is closed, too.
+    erased: bool = False
     # State of the active run, else of the run that ended last. Absent: there was none.
     lifecycle: Literal["running", "waiting_input", "paused", "interrupting", "completed", "failed", "cancelled", "interrupted"] | None = None
     # The model, from the same config.

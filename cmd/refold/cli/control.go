@@ -265,6 +265,10 @@ func advice(code session.Rejection, sid string) string {
 		return "that event belongs to another door: docs/protocol.md lists the events of each"
 	case session.RejectSessionClosed:
 		return "nothing reopens a session: use another one"
+	case session.RejectSessionErased:
+		return "nothing brings a deleted session back: use another one, under another name"
+	case session.RejectSessionHeld:
+		return "somebody holds it; its transcript has the reason. A SessionHeld with held false, through ctl, releases it"
 	case session.RejectQueueFull:
 		return "refold queue " + sid + " lists the queue; --remove N takes a run out"
 	case session.RejectRunActive:

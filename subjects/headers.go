@@ -17,6 +17,7 @@ const (
 	HeaderMsgID             = "Nats-Msg-Id"
 	HeaderTTL               = "Nats-TTL"
 	HeaderExpectLastSubject = "Nats-Expected-Last-Subject-Sequence"
+	HeaderExpectLastOn      = "Nats-Expected-Last-Subject-Sequence-Subject"
 	HeaderPinID             = "Nats-Pin-Id"
 	HeaderBatchID           = "Nats-Batch-Id"
 	HeaderBatchSequence     = "Nats-Batch-Sequence"

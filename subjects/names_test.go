@@ -140,7 +140,7 @@ func TestGolden(t *testing.T) {
 	p := &printer{t: t}
 	p.section("headers")
 	for _, h := range []string{
-		HeaderContentType, HeaderTraceParent, HeaderMsgID, HeaderExpectLastSubject, HeaderPinID,
+		HeaderContentType, HeaderTraceParent, HeaderMsgID, HeaderExpectLastSubject, HeaderExpectLastOn, HeaderPinID,
 		HeaderBatchID, HeaderBatchSequence, HeaderBatchCommit, HeaderSubject, HeaderSequence,
 		HeaderTimeStamp, HeaderNumPending, HeaderLastSequence, HeaderRollup, HeaderSchedule, HeaderScheduleTarget, HeaderKVOperation, HeaderServiceError,
 		HeaderServiceErrorCode, HeaderStatus, HeaderDescription,

@@ -29,6 +29,7 @@ type actor struct {
 	passing  int         // how many of its next events were delivered before its quarantine was read
 	unstored atomic.Bool // its quarantine could not be stored
 
+	owes     bool // it was erased, and its tombstone is not stored
 	refolded bool // it was folded from the log's beginning after its release: its stored snapshot may be wrong
 
 	snapped  uint64 // events folded when its last snapshot was taken; 0: no snapshot
@@ -87,6 +88,7 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	ended := h.meters.folding(o.arrival.Event)
 	notices, _ := h.evolve(s.state, o.arrival.Event) // the notice of a rejection has the reason
 	ended()
+	s.owesTombstone()
 	s.state.ShareRegistries(h.registries.same)
 	*o = outputs{arrival: o.arrival, actor: s, tally: counts}
 	effects, withdrawn := s.newEffects(), s.state.Withdrawals()

@@ -365,6 +365,13 @@ func (m *memory) Publish(ctx context.Context, door session.Door, sid string, pay
 	return seq, err
 }
 
+func (m *memory) PublishAfter(ctx context.Context, door session.Door, sid string, payload []byte, after uint64) (seq uint64, err error) {
+	for e := range m.ReadSession(ctx, sid, after+1, 0, true) {
+		return 0, fmt.Errorf("event %d is later: %w", e.Seq, journal.ErrOvertaken)
+	}
+	return m.Publish(ctx, door, sid, payload, "")
+}
+
 func (m *memory) notify(ctx context.Context, sid string, n uint64, payload []byte) error {
 	if len(payload) > session.EventBytesMax {
 		return &natsio.MaxPayloadError{Subject: "out " + sid, Bytes: len(payload), Limit: session.EventBytesMax}

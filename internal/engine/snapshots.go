@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/refold/refold/actors/session"
 )
 
 // Limits of storing snapshots: how many are stored at once, for how long one may
@@ -50,7 +52,8 @@ func (l *Lane) dueSnapshot(s *actor) *snapshot {
 		return nil
 	}
 	l.weigh(s)
-	if s.state.Count-s.snapped < l.host.opts.SnapshotEach {
+	isTombstone := s.state.LastType() == session.TypeSessionTombstone && s.state.IsErased() // its snapshot replaces one with text
+	if s.state.Count-s.snapped < l.host.opts.SnapshotEach && !isTombstone {
 		return nil
 	}
 	return l.capture(s)

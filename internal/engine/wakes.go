@@ -64,6 +64,7 @@ func (l *Lane) acknowledge(n int) {
 			o.done = true
 			if o.actor != nil {
 				o.actor.stored = o.arrival.Event.Seq
+				l.putTombstone(o.actor)
 			}
 		}
 		l.host.meters.finished(b.outputs, l.now)

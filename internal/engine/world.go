@@ -23,6 +23,7 @@ type World interface {
 	LogMissing(ctx context.Context) (uint64, error)
 	EventAt(ctx context.Context, seq uint64) (session.Event, error)
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
+	PublishAfter(ctx context.Context, door session.Door, sid string, payload []byte, after uint64) (uint64, error)
 
 	NewestOutputs(ctx context.Context) ([3]journal.Newest, error)
 	Probe(ctx context.Context) [4]error

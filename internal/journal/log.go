@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/nats-io/nuid"
 
@@ -50,6 +51,34 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 		if held.subject != stored || j.conn.IsForeign(held.header) || !bytes.Equal(held.data, payload) {
 			return 0, fmt.Errorf("publish to %s: id %q: %w (event %d on %s)", subject, id, ErrIDTaken, w.seq, held.subject)
 		}
+	}
+	return w.seq, nil
+}
+
+// PublishAfter appends an event that must be the session's next one: its last one, through
+// any door, is at sequence after. Otherwise nothing is stored and the error is
+// ErrOvertaken, also if an earlier call stored this event and its answer was lost.
+func (j *Journal) PublishAfter(ctx context.Context, door session.Door, sid string, payload []byte, after uint64) (uint64, error) {
+	subject, err := j.names.Log(door, sid)
+	if err != nil {
+		return 0, err
+	}
+	all, err := j.names.Session(sid)
+	if err != nil {
+		return 0, err
+	}
+	w := &write{subject: subject, data: payload, alone: true, headers: []string{
+		subjects.HeaderExpectLastSubject, strconv.FormatUint(after, 10), subjects.HeaderExpectLastOn, all,
+	}}
+	if err = j.check(w, session.EventBytesMax); err == nil {
+		j.streams.Identify(ctx)
+		err = j.logs.commitOne(ctx, w)
+	}
+	if natsio.IsConflict(err) {
+		err = ErrOvertaken
+	}
+	if err != nil {
+		return 0, fmt.Errorf("publish to %s after event %d: %w", subject, after, err)
 	}
 	return w.seq, nil
 }

@@ -110,6 +110,17 @@ func (w world) Publish(ctx context.Context, door session.Door, sid string, paylo
 	return seq, err
 }
 
+func (w world) PublishAfter(ctx context.Context, door session.Door, sid string, payload []byte, after uint64) (seq uint64, err error) {
+	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, textOf(payload)), func() error {
+		if len(w.sim.history(sid, after+1, w.sim.log.LastSeq(), true)) > 0 {
+			return journal.ErrOvertaken
+		}
+		seq, err = w.sim.append(door, sid, "", payload)
+		return err
+	})
+	return seq, err
+}
+
 // NewestOutputs fails if a stream does not answer.
 func (w world) NewestOutputs(ctx context.Context) (newest [3]journal.Newest, err error) {
 	err = w.call(ctx, "all streams", func() error {

@@ -48,7 +48,7 @@ func TestExportedPageOpensOffline(t *testing.T) {
 	if wrote.Events != len(events) || wrote.States != len(events) || !wrote.Proves {
 		t.Errorf("got %+v, want all %d events with their states", wrote, len(events))
 	}
-	p.Eventually(has(".said", "I have it.") + ` && ` + has(".top", "by refold test"))
+	p.Eventually(has(".said", "I have it.") + ` && ` + has("#about", "by refold test"))
 	if browser.Value[bool](p, `document.querySelector(".composer, .actions, .nav") !== null`) {
 		t.Error("the page offers what it can't do")
 	}

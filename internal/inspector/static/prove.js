@@ -92,7 +92,7 @@ function Without({ sid }) {
   const verify = () => { setState({ busy: true }); post(of(sid, '/verify'), undefined, newKey()).then((value) => setState({ value }), (error) => setState({ error })); };
   if (caller.value.file) return html`<p>This file was written without the program that folds a session. <code>make wasm</code> in a checkout of Refold builds one: <code>refold export ${sid} --html --wasm FILE</code> puts it into the file.</p>`;
   return html`<p>This server has no program for the browser. <code>make wasm</code> in a checkout of Refold builds one: programs that are built after it have it, and others take it by <code>--wasm FILE</code>.</p>
-    <p class="soft">The server can fold the session again itself. That compares the same, and proves it to the server alone.</p>
+    <p class="soft">The server can fold the session again itself. That compares the same, but this browser has to believe it.</p>
     ${state.error ? html`<${Wrong} error=${state.error} />` : null}
     ${state.value ? html`<p class=${`note ${state.value.differences?.length ? 'bad' : 'good'}`} role="status">${state.value.differences?.length ? plain(state.value.differences.join('; ')) : html`<b>Equal.</b> The server folded ${number(state.value.events)} events to the same state.`}</p>` : null}
     <p><button type="button" class="btn" disabled=${state.busy} onClick=${verify}>Verify on the server</button></p>`;

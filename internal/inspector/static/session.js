@@ -110,7 +110,7 @@ function Cursor({ events, at, index, move, live }) {
     <button type="button" class="btn icon" disabled=${!any(1, kind)} onClick=${step(1, kind)} aria-label=${`Next ${kind}`} title=${`Next ${kind} (])`}>›</button>
     <input type="range" min="0" max=${Math.max(0, events.length - 1)} value=${index} aria-label="Event" aria-valuetext=${e ? `${e.n} of ${events.length}: ${e.type ?? 'unreadable'}` : ''} onInput=${(ev) => move(Number(ev.target.value))} />
     <span class="where">${e ? html`${number(e.n)} of ${number(events.length)}<br />${timeOf(e.time)}` : null}</span>
-    <button type="button" class=${`btn ${at ? '' : 'on'}`} aria-pressed=${at ? 'false' : 'true'} onClick=${live} title="Follow the log (l)">Live</button>
+    <button type="button" class=${`btn ${at ? '' : 'on'}`} aria-pressed=${at ? 'false' : 'true'} onClick=${live} title="Follow the log (l)">${caller.value.file ? 'End' : 'Live'}</button>
   </div>`;
 }
 

@@ -77,3 +77,10 @@ func (c *Client) SetFacts(ctx context.Context, sid string, facts map[string]*str
 func (c *Client) SetOverrides(ctx context.Context, sid string, lists session.ToolOverridesSet, id string) (seq uint64, err error) {
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeToolOverridesSet, lists, id)
 }
+
+// SelectProfile selects the profile of runs whose config names none, from the next turn
+// on, through the door ctl. id is the event's; empty: a new ULID. Taken returns the
+// outcome.
+func (c *Client) SelectProfile(ctx context.Context, sid, profile, id string) (seq uint64, err error) {
+	return c.publish(ctx, session.DoorCtl, sid, session.TypeToolProfileSelected, session.ToolProfileSelected{Profile: profile}, id)
+}

@@ -75,6 +75,7 @@ func TestFactsAreSetAndRemoved(t *testing.T) {
 	one, two := "1", "2"
 	w.took("s1")(w.SetFacts(w.ctx, "s1", map[string]*string{"b": &two, "a": &one}, ""))
 	w.took("s1")(w.SetFacts(w.ctx, "s1", map[string]*string{"b": nil}, ""))
+	w.refuses("s1", session.RejectUnknownProfile)(w.SelectProfile(w.ctx, "s1", "nobody", ""))
 	v, err := w.View(w.ctx, "s1")
 	if err != nil || len(v.Facts) != 1 || v.Facts[0].Name != "a" || v.Facts[0].Value != "1" {
 		t.Errorf("got %+v (%v), want a=1", v.Facts, err)

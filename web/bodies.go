@@ -125,6 +125,50 @@ type Reason struct {
 	Reason string `json:"reason,omitempty" lim:"..session.DetailBytesMax"`
 }
 
+// ResumeRequest lets a paused run go on.
+type ResumeRequest struct {
+	// For people.
+	Reason string `json:"reason,omitempty" lim:"..session.DetailBytesMax"`
+	// Replaces the run's budget as a whole, and needs the right `operate`: a run that its
+	// budget paused goes on with a larger one alone. {} is no limit.
+	Budget json.RawMessage `json:"budget,omitempty" lim:"object"`
+}
+
+// FailRequest ends a run that waits for input as failed.
+type FailRequest struct {
+	// For people.
+	Reason string `json:"reason,omitempty" lim:"..session.DetailBytesMax"`
+	// The run's code, for programs; `explicit` if absent.
+	Code string `json:"code,omitempty" lim:"1..session.CodeBytesMax"`
+}
+
+// ProfileRequest selects a profile.
+type ProfileRequest struct {
+	// A profile of the session's registry.
+	Profile string `json:"profile" lim:"@token"`
+}
+
+// ConfigRequest sets a session's own config.
+type ConfigRequest struct {
+	// The data of SessionConfigured, as docs/protocol.md describes it. It replaces the
+	// session's config as a whole.
+	Config json.RawMessage `json:"config" lim:"object"`
+}
+
+// RegistryRequest replaces a session's registry.
+type RegistryRequest struct {
+	// The data of ToolRegistrySet, as docs/protocol.md describes it.
+	Registry json.RawMessage `json:"registry" lim:"object"`
+}
+
+// ReleaseRequest is the quarantine that a person has seen.
+type ReleaseRequest struct {
+	// Sequence of the first event that is not processed.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Why the session is stopped.
+	Reason string `json:"reason" lim:"any"`
+}
+
 // Taken is a control that the session has taken.
 type Taken struct {
 	// Sequence of the event in the log.

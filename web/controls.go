@@ -24,8 +24,8 @@ var (
 	pause = controlling{"pause", func(c *call, o client.ControlOptions) (uint64, error) {
 		return c.client.Pause(c.ctx(), c.sid, o)
 	}}
-	resume = controlling{"resume", func(c *call, o client.ControlOptions) (uint64, error) {
-		return c.client.Resume(c.ctx(), c.sid, nil, o)
+	complete = controlling{"complete", func(c *call, o client.ControlOptions) (uint64, error) {
+		return c.client.CompleteRun(c.ctx(), c.sid, o)
 	}}
 	end = controlling{"end", func(c *call, o client.ControlOptions) (uint64, error) {
 		return c.inner.Operator().CloseSession(c.ctx(), c.sid, o.ID)
@@ -39,7 +39,13 @@ func (c *call) control(do controlling) (any, error) {
 	if err := c.decode(&body, true); err != nil {
 		return nil, err
 	}
-	o := client.ControlOptions{Reason: body.Reason}
+	return c.controlFor(do, body.Reason)
+}
+
+// controlFor is control with the reason of a body that has more. what is the rest of the
+// body.
+func (c *call) controlFor(do controlling, reason string, what ...string) (any, error) {
+	o := client.ControlOptions{Reason: reason}
 	var err error
 	if c.r.PathValue("run") != "" {
 		if o.Run, err = c.number("run"); err != nil {
@@ -47,7 +53,7 @@ func (c *call) control(do controlling) (any, error) {
 		}
 	}
 	// The same key with other content is another event: the log would drop it.
-	if o.ID, err = c.key(do.name, strconv.FormatUint(uint64(o.Run), 10), o.Reason); err != nil {
+	if o.ID, err = c.key(append([]string{do.name, strconv.FormatUint(uint64(o.Run), 10), o.Reason}, what...)...); err != nil {
 		return nil, err
 	}
 	if err := c.exists(); err != nil {

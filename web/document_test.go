@@ -121,6 +121,9 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		{"setAgent", `{"agent": "helper"}`, 200},
 		{"aiSDKSend", strings.Replace(bodies["aiSDKSend"], "hidden", "s", 1), 200},
 		{"runAGUI", bodies["runAGUI"], 200},
+		{"editRun", `{"input": "other"}`, 0}, {"complete", `{"reason": "enough"}`, 0}, {"fail", `{"code": "no_answer"}`, 0}, // they depend on the run
+		{"setConfig", `{"config": {"provider": "p", "model": "m"}}`, 200}, {"setProfile", `{"profile": "p"}`, 422}, {"releaseSession", `{"seq": 1, "reason": "x"}`, 409},
+		{"setRegistry", `{"registry": {"tools": []}}`, 200},
 		{"interrupt", `{}`, 0}, {"cancel", `{}`, 0}, {"cancelRun", `{}`, 0}, // the run may have ended
 		{"aiSDKCancel", "", 204},
 		{"endSession", "", 200},

@@ -85,6 +85,11 @@ var inspectRoutes = []route{
 		do:  (*call).previewEvent,
 	},
 	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/release", name: "releaseSession", right: RightOperate, in: "ReleaseRequest", out: "Taken", inspect: true,
+		doc: "Ends the quarantine that the caller has seen, as `refold release` does: within 15 seconds the session goes on from the event at which it stopped. If the cause remains, it stops again.",
+		do:  (*call).release,
+	},
+	{
 		method: http.MethodPost, path: "/v1/sessions/{sid}/verify", name: "verifySession", right: RightRead, out: "Verified", inspect: true,
 		doc: "Folds a session again from its first event, and compares it with what is stored of it. It changes nothing.",
 		do:  (*call).verifySession,

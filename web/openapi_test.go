@@ -163,7 +163,7 @@ func operation(rt *route) object {
 		content["application/json"] = object{"schema": ref(rt.in)}
 	}
 	if len(content) > 0 {
-		op["requestBody"] = object{"required": rt.in != "Reason", "content": content}
+		op["requestBody"] = object{"required": !slices.Contains([]string{"Reason", "ResumeRequest", "FailRequest"}, rt.in), "content": content}
 	}
 	op["responses"] = responses(rt)
 	return op

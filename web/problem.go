@@ -60,6 +60,7 @@ const (
 	CodeNoAgent         Code = "no_agent"               // the server has no agent of the name
 	CodeBadBlob         Code = "bad_blob"               // the handle is not of this session, or has expired
 	CodeNoRegenerate    Code = "no_regenerate"          // a session does not answer a message again
+	CodeNotQuarantined  Code = "not_quarantined"        // the session is not stopped, or not as the request says
 	CodeQuarantined     Code = "quarantined"            // the session is stopped, and an operator must act
 	CodeNoSessionActor  Code = "no_session_actor"       // no session-actor answers
 	CodeServerLacks     Code = "server_lacks_right"     // the server's own NATS user lacks a right

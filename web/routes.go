@@ -96,6 +96,11 @@ var runRoutes = []route{
 		doc: "Ends a run at once, the active one or a queued one. A call that has begun may still take effect.",
 		do:  func(c *call) (any, error) { return c.control(cancel) },
 	},
+	{
+		method: http.MethodPut, path: "/v1/sessions/{sid}/runs/{run}/input", name: "editRun", right: RightAsk, in: "SteerRequest", out: "Taken",
+		doc: "Gives a queued run another input: a text.",
+		do:  (*call).editRun,
+	},
 }
 
 var readRoutes = []route{
@@ -148,9 +153,9 @@ var controlRoutes = []route{
 		do:  func(c *call) (any, error) { return c.control(pause) },
 	},
 	{
-		method: http.MethodPost, path: "/v1/sessions/{sid}/resume", name: "resume", right: RightAsk, in: "Reason", out: "Taken", keyed: true,
-		doc: "Lets the paused run go on.",
-		do:  func(c *call) (any, error) { return c.control(resume) },
+		method: http.MethodPost, path: "/v1/sessions/{sid}/resume", name: "resume", right: RightAsk, in: "ResumeRequest", out: "Taken", keyed: true,
+		doc: "Lets the paused run go on, with a larger budget if its budget paused it.",
+		do:  (*call).resume,
 	},
 	{
 		method: http.MethodPost, path: "/v1/sessions/{sid}/interrupt", name: "interrupt", right: RightAsk, in: "Reason", out: "Taken", keyed: true,
@@ -161,6 +166,16 @@ var controlRoutes = []route{
 		method: http.MethodPost, path: "/v1/sessions/{sid}/cancel", name: "cancel", right: RightAsk, in: "Reason", out: "Taken", keyed: true,
 		doc: "Ends the active run at once.",
 		do:  func(c *call) (any, error) { return c.control(cancel) },
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/complete", name: "complete", right: RightAsk, in: "Reason", out: "Taken", keyed: true,
+		doc: "Ends the run that waits for input as completed: its output is the model's last answer.",
+		do:  func(c *call) (any, error) { return c.control(complete) },
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/fail", name: "fail", right: RightAsk, in: "FailRequest", out: "Taken", keyed: true,
+		doc: "Ends the run that waits for input as failed.",
+		do:  (*call).fail,
 	},
 	{
 		method: http.MethodPost, path: "/v1/sessions/{sid}/end", name: "endSession", right: RightOperate, out: "Taken", keyed: true,
@@ -181,6 +196,21 @@ var controlRoutes = []route{
 		method: http.MethodPut, path: "/v1/sessions/{sid}/overrides", name: "setOverrides", right: RightOperate, in: "OverridesRequest", out: "Taken",
 		doc: "Changes the tools that the session, or its active run, adds or leaves out.",
 		do:  (*call).setOverrides,
+	},
+	{
+		method: http.MethodPut, path: "/v1/sessions/{sid}/profile", name: "setProfile", right: RightOperate, in: "ProfileRequest", out: "Taken",
+		doc: "Selects the profile of runs whose config names none, from the next turn on.",
+		do:  (*call).setProfile,
+	},
+	{
+		method: http.MethodPut, path: "/v1/sessions/{sid}/config", name: "setConfig", right: RightOperate, in: "ConfigRequest", out: "Taken",
+		doc: "Sets the session's own config, for runs that are requested from now on and bring none.",
+		do:  (*call).setConfig,
+	},
+	{
+		method: http.MethodPut, path: "/v1/sessions/{sid}/registry", name: "setRegistry", right: RightOperate, in: "RegistryRequest", out: "Taken",
+		doc: "Replaces the session's registry of tools from its next turn on. It may not bind a tool more loosely than the install record.",
+		do:  (*call).setRegistry,
 	},
 }
 

@@ -21,9 +21,11 @@ var bodies = map[string]string{
 	"startRun": `{"agent": "helper", "input": "hi"}`, "steer": `{"input": "more"}`,
 	"setFacts": `{"facts": {"plan": "gold"}}`, "setAgent": `{"agent": "helper"}`, "setOverrides": `{"scope": "session", "disable": []}`,
 	"decide": `{"decision": "approve", "args_hash": "` + zeros + `"}`, "storeFile": "a file",
-	"aiSDKSend":    `{"id": "hidden", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}], "trigger": "submit-message"}`,
-	"runAGUI":      `{"threadId": "hidden", "runId": "run-1", "messages": []}`,
-	"previewEvent": `{"type": "RunPauseRequested", "door": "in"}`,
+	"aiSDKSend": `{"id": "hidden", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}], "trigger": "submit-message"}`,
+	"runAGUI":   `{"threadId": "hidden", "runId": "run-1", "messages": []}`,
+	"editRun":   `{"input": "other"}`, "setProfile": `{"profile": "p"}`, "setConfig": `{"config": {}}`, "setRegistry": `{"registry": {"tools": []}}`,
+	"releaseSession": `{"seq": 1, "reason": "x"}`,
+	"previewEvent":   `{"type": "RunPauseRequested", "door": "in"}`,
 }
 
 var zeros = strings.Repeat("0", 64)

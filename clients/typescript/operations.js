@@ -58,6 +58,23 @@ await session.cancel();
 await waiting(session);
 await session.interrupt();
 for await (const row of refold.sessions()) if (row.session !== 'each') throw new Error(`another tenant's session: ${row.session}`);
+const explicit = { provider: 'obedient', model: 'obedient', completion: 'explicit' };
+/** Requests a run that waits for input. */
+async function waitingForInput() {
+  const run = await session.ask('say Well?', { config: explicit });
+  while ((await run.state()).lifecycle !== 'waiting_input') ;
+  return run;
+}
+await waitingForInput();
+const queued = await session.ask('say Later.');
+await queued.edit('say Much later.');
+await session.complete();
+await queued.wait();
+await waitingForInput();
+await session.fail({ code: 'no_answer' });
+await session.setConfig(explicit);
+await session.setRegistry({ tools: [], profiles: [{ profile: 'spare', tools: [] }] });
+await session.setProfile('spare');
 await session.end();
 
 for (const operation of left.keys()) console.log(operation);

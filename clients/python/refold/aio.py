@@ -93,9 +93,9 @@ class AsyncSession:
         """Keeps the active run from beginning turns and calls."""
         return await self._http.send(requests.control(self.id, "pause", reason))
 
-    async def resume(self, reason: str = "") -> Taken:
-        """Lets the paused run go on."""
-        return await self._http.send(requests.control(self.id, "resume", reason))
+    async def resume(self, reason: str = "", *, budget: Mapping[str, Any] | None = None) -> Taken:
+        """Lets the paused run go on. budget replaces the run's own, and needs the right operate."""
+        return await self._http.send(requests.control(self.id, "resume", reason, budget=budget))
 
     async def interrupt(self, reason: str = "") -> Taken:
         """Ends the active run when its open work is settled."""
@@ -104,6 +104,14 @@ class AsyncSession:
     async def cancel(self, reason: str = "") -> Taken:
         """Ends the active run at once."""
         return await self._http.send(requests.control(self.id, "cancel", reason))
+
+    async def complete(self, reason: str = "") -> Taken:
+        """Ends the run that waits for input as completed: its output is the model's last answer."""
+        return await self._http.send(requests.control(self.id, "complete", reason))
+
+    async def fail(self, code: str = "", reason: str = "") -> Taken:
+        """Ends the run that waits for input as failed, with a code for programs."""
+        return await self._http.send(requests.control(self.id, "fail", reason, code=code))
 
     async def end(self) -> Taken:
         """Ends the session for good. Needs the right operate."""
@@ -148,6 +156,18 @@ class AsyncSession:
         """Changes the lists disable, enable and force of tools, of the session or the run. Needs the right operate."""
         return await self._http.send(requests.put(self.id, "overrides", {"scope": scope} | lists))
 
+    async def set_profile(self, profile: str) -> Taken:
+        """Selects the profile of runs whose config names none. Needs the right operate."""
+        return await self._http.send(requests.put(self.id, "profile", {"profile": profile}))
+
+    async def set_config(self, config: Mapping[str, Any]) -> Taken:
+        """Sets the session's own config, for runs that bring none. Needs the right operate."""
+        return await self._http.send(requests.put(self.id, "config", {"config": dict(config)}))
+
+    async def set_registry(self, registry: Mapping[str, Any]) -> Taken:
+        """Replaces the session's registry of tools. Needs the right operate."""
+        return await self._http.send(requests.put(self.id, "registry", {"registry": dict(registry)}))
+
     async def upload(self, data: bytes, *, name: str | None = None) -> Blob:
         """Stores a file for the parts of this session's requests: {"blob": file.blob}."""
         return await self._http.send(requests.upload(self.id, data, name))
@@ -183,3 +203,7 @@ class AsyncRun:
     async def cancel(self, reason: str = "") -> Taken:
         """Ends the run at once, the active one or a queued one."""
         return await self.session._http.send(requests.control(self.session.id, f"runs/{self.number}/cancel", reason))
+
+    async def edit(self, text: str) -> Taken:
+        """Gives the queued run another input."""
+        return await self.session._http.send(requests.put(self.session.id, f"runs/{self.number}/input", {"input": text}))

@@ -92,9 +92,9 @@ class Session:
         """Keeps the active run from beginning turns and calls."""
         return self._http.send(requests.control(self.id, "pause", reason))
 
-    def resume(self, reason: str = "") -> Taken:
-        """Lets the paused run go on."""
-        return self._http.send(requests.control(self.id, "resume", reason))
+    def resume(self, reason: str = "", *, budget: Mapping[str, Any] | None = None) -> Taken:
+        """Lets the paused run go on. budget replaces the run's own, and needs the right operate."""
+        return self._http.send(requests.control(self.id, "resume", reason, budget=budget))
 
     def interrupt(self, reason: str = "") -> Taken:
         """Ends the active run when its open work is settled."""
@@ -103,6 +103,14 @@ class Session:
     def cancel(self, reason: str = "") -> Taken:
         """Ends the active run at once."""
         return self._http.send(requests.control(self.id, "cancel", reason))
+
+    def complete(self, reason: str = "") -> Taken:
+        """Ends the run that waits for input as completed: its output is the model's last answer."""
+        return self._http.send(requests.control(self.id, "complete", reason))
+
+    def fail(self, code: str = "", reason: str = "") -> Taken:
+        """Ends the run that waits for input as failed, with a code for programs."""
+        return self._http.send(requests.control(self.id, "fail", reason, code=code))
 
     def end(self) -> Taken:
         """Ends the session for good. Needs the right operate."""
@@ -147,6 +155,18 @@ class Session:
         """Changes the lists disable, enable and force of tools, of the session or the run. Needs the right operate."""
         return self._http.send(requests.put(self.id, "overrides", {"scope": scope} | lists))
 
+    def set_profile(self, profile: str) -> Taken:
+        """Selects the profile of runs whose config names none. Needs the right operate."""
+        return self._http.send(requests.put(self.id, "profile", {"profile": profile}))
+
+    def set_config(self, config: Mapping[str, Any]) -> Taken:
+        """Sets the session's own config, for runs that bring none. Needs the right operate."""
+        return self._http.send(requests.put(self.id, "config", {"config": dict(config)}))
+
+    def set_registry(self, registry: Mapping[str, Any]) -> Taken:
+        """Replaces the session's registry of tools. Needs the right operate."""
+        return self._http.send(requests.put(self.id, "registry", {"registry": dict(registry)}))
+
     def upload(self, data: bytes, *, name: str | None = None) -> Blob:
         """Stores a file for the parts of this session's requests: {"blob": file.blob}."""
         return self._http.send(requests.upload(self.id, data, name))
@@ -182,3 +202,7 @@ class Run:
     def cancel(self, reason: str = "") -> Taken:
         """Ends the run at once, the active one or a queued one."""
         return self.session._http.send(requests.control(self.session.id, f"runs/{self.number}/cancel", reason))
+
+    def edit(self, text: str) -> Taken:
+        """Gives the queued run another input."""
+        return self.session._http.send(requests.put(self.session.id, f"runs/{self.number}/input", {"input": text}))

@@ -155,8 +155,8 @@ def steer(sid: str, input: Input, submission: str | None) -> Request[RunAccepted
     return Request(method="POST", path=session_path(sid, "/steer"), decode=_of(RunAccepted), body={"input": input}, key=submission or new_key())
 
 
-def control(sid: str, name: str, reason: str = "") -> Request[Taken]:
-    body = {"reason": reason} if reason else None
+def control(sid: str, name: str, reason: str = "", **more: Any) -> Request[Taken]:
+    body = {name: value for name, value in ({"reason": reason} | more).items() if value not in ("", None)} or None
     return Request(method="POST", path=session_path(sid, "/" + name), decode=_of(Taken), body=body, key=new_key())
 
 

@@ -229,7 +229,8 @@ class ClientTest(unittest.TestCase):
                 lambda: s.pause(), lambda: s.resume(), lambda: s.interrupt(), lambda: s.cancel(), lambda: s.end(), lambda: s.view(),
                 lambda: s.transcript(), lambda: s.approve(approval), lambda: s.deny(approval), lambda: s.set_facts({"a": None}),
                 lambda: s.set_agent("helper"), lambda: s.set_overrides("session", disable=[]), lambda: s.upload(b"file", name="a b"),
-                lambda: s.run(1).wait(), lambda: s.run(1).cancel(), lambda: s.updates(timeout=0),
+                lambda: s.run(1).wait(), lambda: s.run(1).cancel(), lambda: s.run(1).edit("hi"), lambda: s.complete(), lambda: s.fail("code"),
+                lambda: s.set_profile("p"), lambda: s.set_config({}), lambda: s.set_registry({"tools": []}), lambda: s.updates(timeout=0),
             ]:
                 try:
                     done(call())

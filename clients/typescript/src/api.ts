@@ -123,6 +123,15 @@ export interface Call {
   tool: string;
 }
 
+/** Sets a session's own config. */
+export interface ConfigRequest {
+  /**
+   * The data of SessionConfigured, as docs/protocol.md describes it. It replaces the
+   * session's config as a whole.
+   */
+  config: Record<string, unknown>;
+}
+
 /** A person's decision over a call. */
 export interface Decision {
   /** Hash of the arguments that the person was shown. */
@@ -141,6 +150,14 @@ export interface Decision {
 export interface FactsRequest {
   /** Values by name; null removes a fact. */
   facts: Record<string, string | null>;
+}
+
+/** Ends a run that waits for input as failed. */
+export interface FailRequest {
+  /** The run's code, for programs; `explicit` if absent. */
+  code?: string;
+  /** For people. */
+  reason?: string;
 }
 
 /** The state of the server. */
@@ -229,21 +246,22 @@ export interface Problem {
    * no_turn, the session has no such turn; no_run, the session has no such run; no_call, the
    * session has no such call that waits; no_agent, the server has no agent of the name;
    * bad_blob, the handle is not of this session, or has expired; no_regenerate, a session
-   * does not answer a message again; quarantined, the session is stopped, and an operator
-   * must act; no_session_actor, no session-actor answers; server_lacks_right, the server's
-   * own NATS user lacks a right; unavailable, the server doesn't reach the log; timeout, the
-   * operation took too long; internal, a fault of the server, which its log has. Or why the
-   * session refused it: undecodable, neither JSON nor msgpack, or no envelope;
-   * unsupported_version, `v` is not 1; unknown_type, there is no such event; reserved_type, a
-   * later release has such an event: see [Reserved events](#reserved-events); wrong_door, the
-   * event is not accepted through this door; not_permitted, the install policy keeps a field
-   * of the config to `ctl`; the budget of a RunResumeRequested through `in`; arguments that
-   * the policy denies; or a sync that the grant of its space does not permit; invalid_data,
-   * unknown field, wrong type, bad value; duplicate_event, the session accepted an event with
-   * this id before; duplicate_submission, the same submission with other content;
-   * agent_changed, the request names a definition that is not the session's; stale, about an
-   * effect of an earlier turn, a batch before the latest, or a run that is neither active nor
-   * queued; session_closed, the session was closed; session_erased, the session was erased:
+   * does not answer a message again; not_quarantined, the session is not stopped, or not as
+   * the request says; quarantined, the session is stopped, and an operator must act;
+   * no_session_actor, no session-actor answers; server_lacks_right, the server's own NATS
+   * user lacks a right; unavailable, the server doesn't reach the log; timeout, the operation
+   * took too long; internal, a fault of the server, which its log has. Or why the session
+   * refused it: undecodable, neither JSON nor msgpack, or no envelope; unsupported_version,
+   * `v` is not 1; unknown_type, there is no such event; reserved_type, a later release has
+   * such an event: see [Reserved events](#reserved-events); wrong_door, the event is not
+   * accepted through this door; not_permitted, the install policy keeps a field of the config
+   * to `ctl`; the budget of a RunResumeRequested through `in`; arguments that the policy
+   * denies; or a sync that the grant of its space does not permit; invalid_data, unknown
+   * field, wrong type, bad value; duplicate_event, the session accepted an event with this id
+   * before; duplicate_submission, the same submission with other content; agent_changed, the
+   * request names a definition that is not the session's; stale, about an effect of an
+   * earlier turn, a batch before the latest, or a run that is neither active nor queued;
+   * session_closed, the session was closed; session_erased, the session was erased:
    * everything but a tombstone of session-actors is rejected; session_held, the session is
    * held: SessionErased is rejected until a SessionHeld releases it; approval_stale, the call
    * does not wait for approval, or waits with other arguments; run_active, a run is active,
@@ -265,7 +283,7 @@ export interface Problem {
    * lacks a name, or the place in the detail names something that would be gone;
    * limit_exceeded, over a limit; the detail names it.
    */
-  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_event' | 'no_regenerate' | 'no_run' | 'no_session' | 'no_session_actor' | 'no_turn' | 'not_found' | 'not_permitted' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'reserved_type' | 'run_active' | 'run_not_active' | 'server_lacks_right' | 'session_closed' | 'session_erased' | 'session_held' | 'stale' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
+  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_event' | 'no_regenerate' | 'no_run' | 'no_session' | 'no_session_actor' | 'no_turn' | 'not_found' | 'not_permitted' | 'not_quarantined' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'reserved_type' | 'run_active' | 'run_not_active' | 'server_lacks_right' | 'session_closed' | 'session_erased' | 'session_held' | 'stale' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
   /** For people: what was wrong, and what to do. */
   detail: string;
   /** The HTTP status. */
@@ -276,8 +294,31 @@ export interface Problem {
   type: 'about:blank';
 }
 
+/** Selects a profile. */
+export interface ProfileRequest {
+  /** A profile of the session's registry. */
+  profile: string;
+}
+
 /** The body of a control. */
 export interface Reason {
+  /** For people. */
+  reason?: string;
+}
+
+/** Replaces a session's registry. */
+export interface RegistryRequest {
+  /** The data of ToolRegistrySet, as docs/protocol.md describes it. */
+  registry: Record<string, unknown>;
+}
+
+/** Lets a paused run go on. */
+export interface ResumeRequest {
+  /**
+   * Replaces the run's budget as a whole, and needs the right `operate`: a run that its
+   * budget paused goes on with a larger one alone. {} is no limit.
+   */
+  budget?: Record<string, unknown>;
   /** For people. */
   reason?: string;
 }

@@ -7,7 +7,7 @@ export { ConnectionError, ProblemError, RefoldError, RunError, type Code } from 
 export type { Update } from './events.js';
 export type { Options } from './http.js';
 export { Run, Session } from './session.js';
-export type { Abortable, AskOptions, ControlOptions, DecideOptions, Input, TranscriptFormat, UpdateOptions } from './session.js';
+export type { Abortable, AskOptions, ControlOptions, DecideOptions, FailOptions, Input, ResumeOptions, TranscriptFormat, UpdateOptions } from './session.js';
 
 /** Which sessions to list. */
 export interface ListOptions extends Abortable {

@@ -25,6 +25,16 @@ export interface ControlOptions extends Abortable {
   reason?: string;
 }
 
+export interface ResumeOptions extends ControlOptions {
+  /** In place of the run's budget: needs the right `operate`. */
+  budget?: Record<string, unknown>;
+}
+
+export interface FailOptions extends ControlOptions {
+  /** The run's code, for programs. */
+  code?: string;
+}
+
 export interface UpdateOptions extends Abortable {
   /** The position of an update: they go on after it. `start` is the session's beginning. */
   after?: string;
@@ -78,8 +88,8 @@ export class Session {
   }
 
   /** Lets the paused run go on. */
-  resume(options: ControlOptions = {}): Promise<Taken> {
-    return this.#control('/resume', options);
+  resume(options: ResumeOptions = {}): Promise<Taken> {
+    return this.#control('/resume', options, { budget: options.budget });
   }
 
   /** Ends the active run when its open work is settled. */
@@ -90,6 +100,16 @@ export class Session {
   /** Ends the active run at once. */
   cancel(options: ControlOptions = {}): Promise<Taken> {
     return this.#control('/cancel', options);
+  }
+
+  /** Ends the run that waits for input as completed: its output is the model's last answer. */
+  complete(options: ControlOptions = {}): Promise<Taken> {
+    return this.#control('/complete', options);
+  }
+
+  /** Ends the run that waits for input as failed. */
+  fail(options: FailOptions = {}): Promise<Taken> {
+    return this.#control('/fail', options, { code: options.code });
   }
 
   /** Ends the session for good. Needs the right `operate`. */
@@ -144,6 +164,21 @@ export class Session {
     return this.#http.call('PUT', this.path('/overrides'), { body: overrides, signal: options.signal });
   }
 
+  /** Selects the profile of runs whose config names none. Needs the right `operate`. */
+  setProfile(profile: string, options: Abortable = {}): Promise<Taken> {
+    return this.#http.call('PUT', this.path('/profile'), { body: { profile }, signal: options.signal });
+  }
+
+  /** Sets the session's own config, for runs that bring none. Needs the right `operate`. */
+  setConfig(config: Record<string, unknown>, options: Abortable = {}): Promise<Taken> {
+    return this.#http.call('PUT', this.path('/config'), { body: { config }, signal: options.signal });
+  }
+
+  /** Replaces the session's registry of tools. Needs the right `operate`. */
+  setRegistry(registry: Record<string, unknown>, options: Abortable = {}): Promise<Taken> {
+    return this.#http.call('PUT', this.path('/registry'), { body: { registry }, signal: options.signal });
+  }
+
   /** Stores a file for the parts of this session's requests: `{ blob: file.blob }`. */
   upload(data: BodyInit, options: Abortable & { name?: string } = {}): Promise<StoredFile> {
     const bytes = { data, mediaType: 'application/octet-stream' };
@@ -160,8 +195,8 @@ export class Session {
     return new Run(this.#http, this, accepted.run);
   }
 
-  #control(path: string, { reason, signal }: ControlOptions): Promise<Taken> {
-    return this.#http.call('POST', this.path(path), { body: { reason }, key: newKey(), signal });
+  #control(path: string, { reason, signal }: ControlOptions, more: Record<string, unknown> = {}): Promise<Taken> {
+    return this.#http.call('POST', this.path(path), { body: { reason, ...more }, key: newKey(), signal });
   }
 
   #decide(decision: 'approve' | 'deny', approval: Approval, options: DecideOptions): Promise<Taken> {
@@ -209,6 +244,11 @@ export class Run {
   /** Ends the run at once, the active one or a queued one. */
   cancel({ reason, signal }: ControlOptions = {}): Promise<Taken> {
     return this.#http.call('POST', this.session.path(`/runs/${this.number}/cancel`), { body: { reason }, key: newKey(), signal });
+  }
+
+  /** Gives the queued run another input. */
+  edit(text: string, options: Abortable = {}): Promise<Taken> {
+    return this.#http.call('PUT', this.session.path(`/runs/${this.number}/input`), { body: { input: text }, signal: options.signal });
   }
 }
 

@@ -178,6 +178,7 @@ test('each operation has a method', async () => {
     all(refold.sessions()), refold.approvals(), s.ask([{ text: 'hi' }]), s.steer('hi'), s.pause(), s.resume(), s.interrupt(), s.cancel(), s.end(),
     s.view(), s.transcript(), s.approve(approval), s.deny(approval), s.setFacts({ a: null }), s.setAgent('helper'),
     s.setOverrides({ scope: 'session', disable: [] }), s.upload('file', { name: 'a b' }), s.run(1).wait(), s.run(1).cancel(),
+    s.run(1).edit('hi'), s.complete(), s.fail({ code: 'no' }), s.setProfile('p'), s.setConfig({}), s.setRegistry({ tools: [] }),
   ]);
   const abort = new AbortController();
   const fetch = async (url, init) => { came.push({ url, ...init }); abort.abort(); throw new TypeError('gone'); };

@@ -295,7 +295,7 @@ func TestPageOffersWhatTheTableAllows(t *testing.T) {
 	t.Parallel()
 	w := bought(t)
 	p := w.open(desk, "acme", "/")
-	columns := map[int]string{2: "cancel", 3: "interrupt", 4: "pause", 5: "resume"}
+	columns := map[int]string{2: "cancel", 3: "interrupt", 4: "pause", 5: "resume", 6: "complete", 7: "fail"}
 	want := map[string]bool{}
 	for _, state := range []string{"no run", "running", "waiting_input", "paused", "interrupting"} {
 		cells := tableRow(t, "../docs/semantics.md", "| "+state+" |")

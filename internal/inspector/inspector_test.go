@@ -62,11 +62,14 @@ func TestAssetsAreWithinTheirBudgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := loaded(t, "app.js", map[string]bool{})
+	seen := map[string]bool{}
+	session := slices.Concat(loaded(t, "app.js", seen), loaded(t, "session.js", seen))
 	for name, part := range map[string]struct {
 		text []byte
 		most int
 	}{
 		"the scripts that a page begins with": {first, 45 << 10},
+		"the scripts of a session's page":     {session, 45 << 10},
 		"the styles":                          {all[".css"], 10 << 10},
 		"the scripts of a proof":              {slices.Concat(read(t, "prove.js"), Worker()), 16 << 10},
 	} {

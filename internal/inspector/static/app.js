@@ -2,12 +2,14 @@
 import { effect, html, render, signal, useEffect, useState } from './preact.js';
 import { base, caller, enter, gate, takeToken, trouble, whoAmI } from './api.js';
 import { Approvals, waitingCount, watchApprovals } from './approvals.js';
-import { Fleet } from './fleet.js';
 import { keys, pressed } from './keys.js';
-import { Session } from './session.js';
 import { Sessions } from './sessions.js';
-import { System } from './system.js';
-import { Dialog, Empty, Icon, Link, go, place } from './ui.js';
+import { Dialog, Empty, Icon, Link, go, lazy, place } from './ui.js';
+
+// Pages that are loaded when they are first opened.
+const Session = lazy(() => import('./session.js'), 'Session');
+const Fleet = lazy(() => import('./fleet.js'), 'Fleet');
+const System = lazy(() => import('./system.js'), 'System');
 
 const themes = ['system', 'light', 'dark'];
 const stored = () => { try { return localStorage.getItem('refold-theme'); } catch { return null; } };

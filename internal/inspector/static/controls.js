@@ -2,24 +2,29 @@
 // previewed before it is sent. Pressing twice is pressing once: the key is made here.
 import { html, useEffect, useMemo, useState } from './preact.js';
 import { may, newKey, of, post } from './api.js';
-import { Dialog, Wrong } from './ui.js';
+import { Dialog, Wrong, lazy } from './ui.js';
 import { plain } from './text.js';
 import { Changes } from './state.js';
 
-/** The actions over a run, as docs/semantics.md has its table. */
+/**
+ * The actions over a run, as docs/semantics.md has its table. ask is what the person may add:
+ * a reason, a code, a budget. data is the event's for it, body the request's.
+ */
 export const actions = [
-  { id: 'pause', name: 'Pause', type: 'RunPauseRequested', door: 'in', right: 'ask', when: ['running', 'waiting_input'], about: 'Turns and calls that have begun end; no more begin until the run is resumed.' },
-  { id: 'resume', name: 'Resume', type: 'RunResumeRequested', door: 'in', right: 'ask', when: ['paused'], about: 'The run goes on where it was.' },
-  { id: 'interrupt', name: 'Interrupt', type: 'RunInterruptRequested', door: 'in', right: 'ask', when: ['running', 'waiting_input', 'paused'], about: 'The run ends when its open work is settled.' },
-  { id: 'cancel', name: 'Cancel', type: 'RunCancelRequested', door: 'in', right: 'ask', when: ['running', 'waiting_input', 'paused', 'interrupting'], danger: true, about: 'The run ends at once. A call that has begun may still take effect.' },
-  { id: 'end', name: 'End session', type: 'SessionClosed', door: 'ctl', right: 'operate', when: null, danger: true, about: 'The session takes no more requests, for good. Its runs are cancelled.' },
+  { id: 'pause', name: 'Pause', type: 'RunPauseRequested', right: 'ask', when: ['running', 'waiting_input'], ask: ['reason'], about: 'Turns and calls that have begun end; no more begin until the run is resumed.' },
+  { id: 'resume', name: 'Resume', type: 'RunResumeRequested', right: 'ask', when: ['paused'], ask: ['reason', 'budget'], about: 'The run goes on where it was.' },
+  { id: 'complete', name: 'Complete', type: 'RunCompleted', right: 'ask', when: ['waiting_input'], ask: ['reason'], reason: 'detail', about: 'The run ends; its output is the model\u2019s last answer.' },
+  { id: 'fail', name: 'Fail', type: 'RunFailed', right: 'ask', when: ['waiting_input'], ask: ['code', 'reason'], reason: 'detail', danger: true, about: 'The run ends as failed.' },
+  { id: 'interrupt', name: 'Interrupt', type: 'RunInterruptRequested', right: 'ask', when: ['running', 'waiting_input', 'paused'], ask: ['reason'], about: 'The run ends when its open work is settled.' },
+  { id: 'cancel', name: 'Cancel', type: 'RunCancelRequested', right: 'ask', when: ['running', 'waiting_input', 'paused', 'interrupting'], ask: ['reason'], danger: true, about: 'The run ends at once. A call that has begun may still take effect.' },
+  { id: 'end', name: 'End session', type: 'SessionClosed', door: 'ctl', right: 'operate', when: null, ask: [], danger: true, about: 'The session takes no more requests, for good. Its runs are cancelled.' },
 ];
 
 /** Is an action offered in a state of a session? */
 export const isOffered = (action, view) => (action.when ? Boolean(view.run) && action.when.includes(view.lifecycle) : view.status === 'open');
 
 /** What would come of an event: what the fold makes of it on a copy. */
-function usePreview(sid, event, after) {
+export function usePreview(sid, event, after) {
   const [shown, setShown] = useState(null);
   const key = JSON.stringify(event);
   useEffect(() => {
@@ -33,43 +38,80 @@ function usePreview(sid, event, after) {
 export function Preview({ shown }) {
   if (!shown) return html`<p class="note" role="status">Trying it on a copy of the state…</p>`;
   if (shown.error) return html`<${Wrong} error=${shown.error} />`;
-  if (shown.rejected) return html`<p class="note bad" role="status">It would have no effect: <b>${shown.rejected}</b>${shown.detail ? html` – ${plain(shown.detail)}` : null}</p>`;
-  return html`<div class="note" role="status"><p><b>What would come of it</b>, tried on a copy after event ${shown.after}:</p>
-    <p>${shown.said?.length ? `Notices: ${shown.said.map((n) => n.type).join(', ')}.` : 'No notice.'} ${shown.effects?.length ? `Asks: ${shown.effects.map((e) => `${e.effect} of ${e.class}/${e.target}`).join(', ')}.` : 'Asks nothing.'} ${shown.withdrawn?.length ? `Withdraws ${shown.withdrawn.join(', ')}.` : ''}</p>
+  const said = (shown.said ?? []).map((n) => n.type);
+  const asks = (shown.effects ?? []).map((e) => e.effect);
+  const tried = JSON.stringify({ rejected: shown.rejected ?? '', said, effects: asks, withdrawn: shown.withdrawn ?? [] });
+  if (shown.rejected) return html`<p class="note bad" role="status" data-refold-preview=${tried}>It would have no effect: <b>${shown.rejected}</b>${shown.detail ? html` – ${plain(shown.detail)}` : null}</p>`;
+  return html`<div class="note" role="status" data-refold-preview=${tried}><p><b>What would come of it</b>, tried on a copy after event ${shown.after}:</p>
+    <p>${said.length ? `Notices: ${said.join(', ')}.` : 'No notice.'} ${asks.length ? `Asks: ${shown.effects.map((e) => `${e.effect} of ${e.class}/${e.target}`).join(', ')}.` : 'Asks nothing.'} ${shown.withdrawn?.length ? `Withdraws ${shown.withdrawn.join(', ')}.` : ''}</p>
     <details><summary>${shown.changes?.length ?? 0} changes of the state</summary><${Changes} changes=${shown.changes ?? []} more=${shown.more} /></details></div>`;
 }
 
-/** One action, with its preview and a reason. */
-function Acting({ sid, view, action, close }) {
-  const [reason, setReason] = useState('');
+/** Reads JSON that a person writes: {value}, or {error}. An empty text is no value. */
+export function readJSON(text) {
+  try { return { value: text.trim() ? JSON.parse(text) : undefined }; } catch (error) { return { error: error.message }; }
+}
+
+/**
+ * A form with a preview: what would come of the event is told before it is sent. send posts
+ * it with a key that is made here, so that pressing twice is pressing once.
+ */
+export function Form({ sid, view, event, send, name, danger, fault, close, children }) {
   const [error, setError] = useState(null);
   const [sent, setSent] = useState(false);
-  const key = useMemo(newKey, [reason]);
-  const hasReason = action.id !== 'end';
-  const shown = usePreview(sid, { type: action.type, door: action.door, data: hasReason && reason ? { reason } : {} }, view.seq);
+  const text = JSON.stringify(event);
+  const key = useMemo(newKey, [text]);
+  const shown = usePreview(sid, fault ? null : event, view.seq);
   const submit = async (e) => {
     e.preventDefault();
     setSent(true);
     try {
-      await post(of(sid, `/${action.id}`), hasReason ? { reason } : undefined, key);
+      await send(key);
       close();
     } catch (problem) { setError(problem); setSent(false); }
   };
-  return html`<${Dialog} title=${`${action.name}: ${sid}`} close=${close}><form onSubmit=${submit}>
-    <p class="soft">${action.about}</p>
-    ${hasReason ? html`<label class="field"><span>Reason, for people</span><input class="input" maxlength="4096" value=${reason} onInput=${(e) => setReason(e.target.value)} /></label>` : null}
-    <${Preview} shown=${shown} />
+  return html`<form onSubmit=${submit}>${children}
+    ${fault ? html`<p class="note bad" role="status">${plain(fault)}</p>` : event ? html`<${Preview} shown=${shown} />` : null}
     ${error ? html`<${Wrong} error=${error} />` : null}
-    <div class="foot"><button class=${`btn ${action.danger ? 'danger' : 'main'}`} disabled=${sent || !shown || Boolean(shown.rejected || shown.error)}>${action.name}</button></div>
-  </form><//>`;
+    <div class="foot"><button class=${`btn ${danger ? 'danger' : 'main'}`} disabled=${sent || !event || Boolean(fault) || !shown || Boolean(shown.rejected || shown.error)}>${name}</button></div>
+  </form>`;
 }
 
+/** One action, with what the person adds. */
+function Acting({ sid, view, action, close }) {
+  const spent = view.run?.spent;
+  const [reason, setReason] = useState('');
+  const [code, setCode] = useState('');
+  const [budget, setBudget] = useState(spent ? JSON.stringify(view.run.budget) : '');
+  const larger = readJSON(budget);
+  const data = { ...(reason && { [action.reason ?? 'reason']: reason }), ...(code && { code }), ...(larger.value && { budget: larger.value }) };
+  const body = action.ask.length ? { ...(reason && { reason }), ...(code && { code }), ...(larger.value && { budget: larger.value }) } : undefined;
+  const field = (title, value, set, more) => html`<label class="field"><span>${title}</span><input class="input" value=${value} onInput=${(e) => set(e.target.value)} ...${more} /></label>`;
+  return html`<${Dialog} title=${`${action.name}: ${sid}`} close=${close}><${Form} sid=${sid} view=${view} name=${action.name} danger=${action.danger} close=${close} fault=${larger.error && `The budget is no JSON: ${larger.error}`}
+      event=${{ type: action.type, door: larger.value ? 'ctl' : action.door ?? 'in', data }} send=${(key) => post(of(sid, `/${action.id}`), body, key)}>
+    <p class="soft">${action.about}${action.id === 'resume' && spent ? ' Its budget is spent: it needs a larger one.' : ''}</p>
+    ${action.ask.includes('code') ? field('Code, for programs', code, setCode, { maxlength: 64, placeholder: 'explicit', spellcheck: 'false' }) : null}
+    ${action.ask.includes('budget') && may('operate') ? field('Another budget, as JSON', budget, setBudget, { placeholder: 'as it is', spellcheck: 'false' }) : null}
+    ${action.ask.includes('reason') ? field('Reason, for people', reason, setReason, { maxlength: 4096 }) : null}
+  <//><//>`;
+}
+
+const Definition = lazy(() => import('./forms.js'), 'Definition');
+const Queue = lazy(() => import('./forms.js'), 'Queue');
+
 /** The actions that the session's state allows. */
-export function Actions({ sid, view }) {
+export function Actions({ sid, view, events }) {
   const [acting, setActing] = useState(null);
+  const close = () => setActing(null);
   const all = actions.filter((a) => isOffered(a, view));
-  return html`<div class="actions" role="group" aria-label="Actions">${all.map((a) => html`<button type="button" key=${a.id} class="btn" data-refold-action=${a.id} disabled=${!may(a.right)} title=${may(a.right) ? a.about : `This token lacks the right ${a.right}.`} onClick=${() => setActing(a)}>${a.name}</button>`)}
-    ${acting ? html`<${Acting} sid=${sid} view=${view} action=${acting} close=${() => setActing(null)} />` : null}</div>`;
+  const open = view.status === 'open';
+  const button = (id, name, right, about, what) => html`<button type="button" key=${id} class="btn" data-refold-action=${id} disabled=${!may(right)} title=${may(right) ? about : `This token lacks the right ${right}.`} onClick=${() => setActing(what)}>${name}</button>`;
+  return html`<div class="actions" role="group" aria-label="Actions">${all.map((a) => button(a.id, a.name, a.right, a.about, a))}
+    ${open && view.queue?.length ? button('queue', `Queue (${view.queue.length})`, 'ask', 'Edit or remove runs that wait.', 'queue') : null}
+    ${open ? button('define', 'Define…', 'operate', 'Facts, profile, overrides, config and registry.', 'define') : null}
+    ${acting === 'queue' ? html`<${Dialog} title=${`Queue: ${sid}`} close=${close}><${Queue} sid=${sid} view=${view} /><//>` : null}
+    ${acting === 'define' ? html`<${Dialog} title=${`Define: ${sid}`} close=${close}><${Definition} sid=${sid} view=${view} events=${events} close=${close} /><//>` : null}
+    ${acting?.type ? html`<${Acting} sid=${sid} view=${view} action=${acting} close=${close} />` : null}</div>`;
 }
 
 const busy = [['queue', 'after the active run'], ['steer', 'into the active run'], ['interrupt', 'in its place'], ['reject', 'only if none is active']];

@@ -172,7 +172,7 @@ export function Session({ sid }) {
   const panels = html`<${Tabs} label="Parts of the session" at=${tab} choose=${(id) => setQuery({ tab: id === all[0][0] ? '' : id })} tabs=${all.map(([id, name]) => ({ id, name, count: counts[id] }))}>${panel}${tab === 'conversation' ? lower : null}<//>`;
   return html`<div class="session-head">
       ${head}
-      <div class="title"><h1>${plain(sid)}</h1><${State} state=${view.quarantined ? 'quarantined' : view.status === 'closed' ? 'closed' : view.lifecycle} waits=${view.waits_for} /><div class="about grow"><${Why} view=${view} /></div>${at || file ? null : html`<${Actions} sid=${sid} view=${view} />`}</div>
+      <div class="title"><h1>${plain(sid)}</h1><${State} state=${view.quarantined ? 'quarantined' : view.status === 'closed' ? 'closed' : view.lifecycle} waits=${view.waits_for} /><div class="about grow"><${Why} view=${view} /></div>${at || file ? null : html`<${Actions} sid=${sid} view=${view} events=${events} />`}</div>
       <${Vitals} shown=${shown} prove=${prove} />
       <${Cursor} events=${events} at=${at} index=${index} move=${move} live=${goLive} />
       ${at ? html`<div class="past" role="status"><span>As of event ${number(events[index].n)}, <${Ago} at=${events[index].time} />. Nothing is asked.</span><button type="button" class="btn" onClick=${goLive}>Back to live</button></div>` : null}

@@ -146,6 +146,16 @@ export const Code = ({ text, exact, flatten }) => {
   return html`<pre class="code ${flatten ? 'flat' : ''}" tabIndex="0">${nodes}</pre>`;
 };
 
+/** A component of a module that is loaded when it is first shown. */
+export function lazy(load, name) {
+  return (props) => {
+    const state = useLoaded(load, []);
+    const Part = state.value?.[name];
+    if (Part) return html`<${Part} ...${props} />`;
+    return state.error ? html`<${Wrong} error=${state.error} again=${state.again} />` : html`<${Skeleton} />`;
+  };
+}
+
 const treeMax = 200;
 
 /** A value of JSON as a tree. */

@@ -2,9 +2,10 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"sync"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -57,8 +58,8 @@ type DecideOptions struct {
 }
 
 // Approvals returns the calls of a session that wait for a person, in order; of
-// all sessions if sid is empty. It finds these by reading all kept notices, which
-// takes its time, and then requests the view of each session with a waiting call.
+// all sessions if sid is empty. It finds these by their latest notices, and then
+// requests the views of those in whose active run a call may wait.
 func (c *Client) Approvals(ctx context.Context, sid string) ([]Approval, error) {
 	if sid == "" {
 		return c.ApprovalsNamed(ctx, "")
@@ -68,27 +69,43 @@ func (c *Client) Approvals(ctx context.Context, sid string) ([]Approval, error) 
 
 // ApprovalsNamed is Approvals for the sessions whose names begin with a text.
 func (c *Client) ApprovalsNamed(ctx context.Context, beginning string) ([]Approval, error) {
-	sids, err := c.sessionsAwaiting(ctx)
-	if err != nil {
-		return nil, err
+	var sids []string
+	for row, err := range c.Index(ctx, IndexOptions{Name: beginning}) {
+		switch {
+		case err != nil:
+			return nil, err
+		case slices.Contains(mayHideApproval, row.WaitsFor):
+			sids = append(sids, row.Session)
+		}
 	}
-	return c.approvalsIn(ctx, slices.DeleteFunc(sids, func(sid string) bool { return !strings.HasPrefix(sid, beginning) }))
+	slices.Sort(sids)
+	return c.approvalsIn(ctx, sids)
 }
 
+// mayHideApproval is what a session waits for in which a call may wait for a person: a
+// summary names what is open first.
+var mayHideApproval = []string{"approval", "tools", "host_loop", "space"}
+
+// viewsAtOnce is how many views are requested at once.
+const viewsAtOnce = 8
+
 func (c *Client) approvalsIn(ctx context.Context, sids []string) ([]Approval, error) {
-	var all []Approval
-	for _, sid := range sids {
-		v, err := c.View(ctx, sid)
-		if err != nil {
-			return nil, err
-		}
-		waiting, err := c.approvalsOf(ctx, &v)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, waiting...)
+	found, errs := make([][]Approval, len(sids)), make([]error, len(sids))
+	slots := make(chan struct{}, viewsAtOnce)
+	var all sync.WaitGroup
+	for i, sid := range sids {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			v, err := c.View(ctx, sid)
+			if err == nil {
+				found[i], err = c.approvalsOf(ctx, &v)
+			}
+			errs[i] = err
+		})
 	}
-	return all, nil
+	all.Wait()
+	return slices.Concat(found...), errors.Join(errs...)
 }
 
 func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Approval, err error) {
@@ -140,31 +157,6 @@ func (c *Client) packOf(ctx context.Context, sid, call string, shown *session.Ap
 		p.Texts = append(p.Texts, text)
 	}
 	return p, nil
-}
-
-// sessionsAwaiting returns the sessions whose kept notices have a requested
-// approval in a run that has not ended.
-func (c *Client) sessionsAwaiting(ctx context.Context) ([]string, error) {
-	last, err := c.bus.LastNotice(ctx)
-	if err != nil || last == 0 {
-		return nil, err
-	}
-	var sids []string
-	for raw, err := range c.bus.ReadNotices(ctx, "", 1, last) {
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range noticesIn(raw.Session, raw.Payload) {
-			at := slices.Index(sids, n.Session)
-			switch {
-			case n.Type == session.NoticeApprovalRequested && at < 0:
-				sids = append(sids, n.Session)
-			case n.Type == session.NoticeRunFinished && at >= 0:
-				sids = slices.Delete(sids, at, at+1)
-			}
-		}
-	}
-	return sids, nil
 }
 
 // Approve lets a call that waits for a person run, through the door approve. The

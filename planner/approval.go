@@ -100,6 +100,13 @@ func (a *Approvals) AllowsAll(reg *Registry, t ToolIndex) bool {
 // the conditions before it took DecideCostMax together, the call needs an
 // approval, which is the safe choice.
 func (a *Approvals) Decide(reg *Registry, t ToolIndex, f ApprovalFacts) Decision {
+	decision, _ := a.Decided(reg, t, f)
+	return decision
+}
+
+// Decided is Decide. It also returns the rule that decides, from 0; -1: the tool's own
+// approval.
+func (a *Approvals) Decided(reg *Registry, t ToolIndex, f ApprovalFacts) (decision Decision, rule int) {
 	tool := &reg.tools[t]
 	seen := scope{facts: &f.StepFacts, tool: tool.spec.ToolID, arguments: f.Arguments, costMax: DecideCostMax}
 	for i := range a.len() {
@@ -109,21 +116,21 @@ func (a *Approvals) Decide(reg *Registry, t ToolIndex, f ApprovalFacts) Decision
 		}
 		switch holds, code := a.whens[i].holds(&seen); {
 		case code != "" && rule.Decision != Deny:
-			return Ask
+			return Ask, i
 		case code != "" || holds:
-			return rule.Decision
+			return rule.Decision, i
 		}
 	}
 	switch {
 	case tool.spec.Approval == ApprovalNever:
-		return Allow
+		return Allow, -1
 	case tool.approval == nil: // always
-		return Ask
+		return Ask, -1
 	}
 	if holds, code := tool.approval.holds(&seen); !holds && code == "" {
-		return Allow
+		return Allow, -1
 	}
-	return Ask
+	return Ask, -1
 }
 
 // Denied returns, by tool, the rule that denies every call of it, whatever its

@@ -62,6 +62,16 @@ func Schedule(calls []PlanCall) Plan {
 // have fewer.
 const groupRoom = 16
 
+// Conflicts returns the calls before call i that must not run at the same time as it.
+func (p Plan) Conflicts(i int) (with []int) {
+	for j := range i {
+		if p.Calls[i].conflicts(&p.Calls[j]) {
+			with = append(with, j)
+		}
+	}
+	return with
+}
+
 // conflicts reports whether two calls must not run at the same time.
 func (c *PlanCall) conflicts(other *PlanCall) bool {
 	switch {

@@ -165,7 +165,7 @@ type SpanShown struct {
 	// The place of the span that it is a part of.
 	Parent string `json:"parent,omitempty" lim:"any"`
 	// What it is: run, queue, pause, turn, step, attempt, compaction, retry_wait, group,
-	// call, approval; or of one that is open, also space.
+	// call, approval, wake; or of one that is open, also space.
 	Kind string `json:"kind" lim:"any"`
 	// The run.
 	Run uint32 `json:"run,omitempty" lim:"1.."`
@@ -224,6 +224,48 @@ type TurnShown struct {
 	Seq uint64 `json:"seq" lim:"1.."`
 	// Fingerprint of the offered tools: turns with the same one were offered the same.
 	Toolset string `json:"toolset,omitempty" lim:"any"`
+}
+
+// BatchShown is how the calls of a turn were planned.
+type BatchShown struct {
+	// The turn, such as r1t2.
+	Batch string `json:"batch" lim:"any"`
+	// Sequence of the event with the calls.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Hash of the plan.
+	PlanHash string `json:"plan_hash" lim:"@hash"`
+	// What the model said beside its calls: the beginning of it.
+	Text string `json:"text,omitempty" lim:"any"`
+	// The calls, in the model's order.
+	Calls []BatchCall `json:"calls"`
+	// Number of calls beyond those that may run.
+	Excess int `json:"excess,omitempty" lim:"0.."`
+}
+
+// BatchCall is a call of a batch, and why it stands where it does.
+type BatchCall struct {
+	// The call's name, such as r1t2c0.
+	Call string `json:"call" lim:"any"`
+	// The tool, as the model calls it.
+	Tool string `json:"tool" lim:"any"`
+	// Its group, from 1. Absent: it is in none.
+	Group int `json:"group,omitempty" lim:"1.."`
+	// Status of the call.
+	Status string `json:"status" lim:"any"`
+	// Code of a result that the session gave.
+	Code string `json:"code,omitempty" lim:"any"`
+	// Detail of the code.
+	Detail string `json:"detail,omitempty" lim:"any"`
+	// What the call uses. Absent: nothing that another call could use.
+	Key string `json:"key,omitempty" lim:"any"`
+	// Whether it reads or writes.
+	Access string `json:"access,omitempty" lim:"any"`
+	// It may run beside others.
+	ParallelSafe bool `json:"parallel_safe,omitempty"`
+	// The earlier calls, from 0, beside which it may not run.
+	Conflicts []int `json:"conflicts,omitempty" lim:"item=0.."`
+	// What asked that a person decides over it. Absent: nothing did.
+	AskedBy string `json:"asked_by,omitempty" lim:"any"`
 }
 
 // EffectList is the latest effects of a session.

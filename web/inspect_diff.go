@@ -40,6 +40,11 @@ func recordOf(s *session.State) (v any, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return jsonValue(text)
+}
+
+// jsonValue returns JSON as values, with numbers as they are spelled.
+func jsonValue(text []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return v, d.Decode(&v)
@@ -117,8 +122,13 @@ func shortJSON(v any) string {
 	if err != nil {
 		return ""
 	}
-	if len(text) > valueBytesMax {
-		return strings.ToValidUTF8(string(text[:valueBytesMax]), "") + "…"
+	return cutText(string(text), valueBytesMax)
+}
+
+// cutText returns the beginning of a text.
+func cutText(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	return string(text)
+	return text
 }

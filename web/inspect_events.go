@@ -194,21 +194,52 @@ func saidOf(n *session.Notice) NoticeShown {
 	return NoticeShown{Type: n.Type, Data: whole.Data}
 }
 
-// getRawEvent sends an event's bytes.
-func (c *call) getRawEvent() (any, error) {
+// ownEvent returns the session's event in the path.
+func (c *call) ownEvent() (e session.Event, err error) {
 	seq, err := c.sequenceInPath()
 	if err != nil {
-		return nil, err
+		return e, err
 	}
-	e, err := c.client.Event(c.ctx(), seq)
+	e, err = c.client.Event(c.ctx(), seq)
 	if errors.Is(err, natsio.ErrNotFound) || err == nil && e.Session != c.sid {
-		return nil, problem(http.StatusNotFound, CodeNoEvent, "event %d is of another session, or of none", seq)
+		return e, problem(http.StatusNotFound, CodeNoEvent, "event %d is of another session, or of none", seq)
 	}
+	return e, err
+}
+
+// attach sends bytes as a file, which no browser shows.
+func (c *call) attach(name, kind string, text []byte) {
+	c.w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	c.raw(kind, text)
+}
+
+// getRawEvent sends an event's bytes.
+func (c *call) getRawEvent() (any, error) {
+	e, err := c.ownEvent()
 	if err != nil {
 		return nil, err
 	}
-	c.w.Header().Set("Content-Disposition", `attachment; filename="event-`+strconv.FormatUint(seq, 10)+`"`)
-	c.raw("application/octet-stream", e.Payload)
+	c.attach("event-"+strconv.FormatUint(e.Seq, 10), "application/octet-stream", e.Payload)
+	return nil, nil
+}
+
+// getEventText sends an event's data as text.
+func (c *call) getEventText() (any, error) {
+	e, err := c.ownEvent()
+	if err != nil {
+		return nil, err
+	}
+	env, err := session.ReadEnvelope(e.Payload)
+	if err != nil {
+		return nil, problem(http.StatusUnprocessableEntity, CodeNoEvent, "event %d can't be read: %v: fetch its bytes", e.Seq, err)
+	}
+	text := []byte("{}")
+	if len(env.Data) > 0 {
+		if text, err = codec.ToJSON(env.Data); err != nil {
+			return nil, err
+		}
+	}
+	c.attach("event-"+strconv.FormatUint(e.Seq, 10)+".txt", "text/plain; charset=utf-8", text)
 	return nil, nil
 }
 

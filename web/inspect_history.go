@@ -211,11 +211,7 @@ func (h *history) add(e session.Event, notices []session.Notice, state *session.
 
 // cutLine returns lines as one, of a bounded length.
 func cutLine(lines []string) string {
-	text := strings.Join(lines, " · ")
-	if len(text) > lineBytesMax {
-		text = strings.ToValidUTF8(text[:lineBytesMax], "") + "…"
-	}
-	return text
+	return cutText(strings.Join(lines, " · "), lineBytesMax)
 }
 
 // addTurn keeps where the tools of a turn were decided: at its beginning, or when its step

@@ -50,6 +50,11 @@ var inspectRoutes = []route{
 		do:  (*call).getRawEvent,
 	},
 	{
+		method: http.MethodGet, path: "/v1/sessions/{sid}/events/{seq}/text", name: "getEventText", right: RightRead, gives: []string{"text/plain"}, inspect: true,
+		doc: "Returns all of an event's data, as JSON in a file of text.",
+		do:  (*call).getEventText,
+	},
+	{
 		method: http.MethodGet, path: "/v1/sessions/{sid}/state", name: "getState", right: RightRead, out: "StateShown", inspect: true,
 		doc:   "Returns the state of a session after one of its events. It is folded here, and needs no session-actor.",
 		query: []parameter{{"at", "A sequence: the state after the last event that is not after it; the newest if absent.", sequence}},
@@ -72,6 +77,12 @@ var inspectRoutes = []route{
 		doc:   "Says which tools a turn was offered, and why not the others.",
 		query: []parameter{{"turn", "The turn, such as r1t2; the latest one if absent.", text}},
 		do:    (*call).getTools,
+	},
+	{
+		method: http.MethodGet, path: "/v1/sessions/{sid}/batch", name: "getBatch", right: RightRead, out: "BatchShown", inspect: true,
+		doc:   "Says how the calls of the latest turn were planned: groups, what conflicts with what, what asked for a person, and what the model said.",
+		query: []parameter{{"at", "A sequence: as of the last event that is not after it; the newest if absent.", sequence}},
+		do:    (*call).getBatch,
 	},
 	{
 		method: http.MethodGet, path: "/v1/sessions/{sid}/effects", name: "getEffects", right: RightRead, out: "EffectList", inspect: true,
@@ -117,6 +128,11 @@ var inspectRoutes = []route{
 		method: http.MethodGet, path: "/v1/fleet", name: "getFleet", right: RightRead, out: "FleetShown", global: true, inspect: true,
 		doc: "Says which bridges and session-actors run, what they serve, and the latest install records. It listens for a heartbeat of each, so it takes a second. Needs a token without a scope.",
 		do:  (*call).getFleet,
+	},
+	{
+		method: http.MethodGet, path: "/v1/installs/{seq}/changes", name: "getInstallChanges", right: RightRead, out: "ChangeList", global: true, inspect: true,
+		doc: "Returns how one of the latest install records differs from the one before it. Needs a token without a scope.",
+		do:  (*call).getInstallChanges,
 	},
 	{
 		method: http.MethodGet, path: "/v1/system", name: "getSystem", right: RightRead, out: "SystemShown", global: true, inspect: true,

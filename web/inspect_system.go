@@ -2,10 +2,14 @@ package web
 
 import (
 	"encoding/json"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 )
 
 // Limits of what is listed of a system.
@@ -51,9 +55,60 @@ func (c *call) getFleet() (any, error) {
 	}
 	installs, err := c.client.Installs(c.ctx(), installsMax)
 	for i := range installs {
-		shown.Installs = append(shown.Installs, installOf(&installs[i]))
+		one := installOf(&installs[i])
+		if one.Pinned {
+			one.Unserved = unserved(installs[i].Install, shown.Targets)
+		}
+		shown.Installs = append(shown.Installs, one)
 	}
 	return shown, err
+}
+
+// unserved returns the tools of an install record whose target no bridge serves.
+func unserved(r *session.Install, targets []TargetShown) (tools []string) {
+	served := map[string]bool{}
+	for _, t := range targets {
+		served[t.Target] = t.Bridges > 0
+	}
+	for _, tool := range r.Registry.Tools() {
+		if target := string(session.ClassTool) + "/" + tool.Executor.Target; tool.Executor.Kind == planner.ExecutorEffect && !served[target] {
+			tools = append(tools, tool.ToolID)
+		}
+	}
+	return tools
+}
+
+// getInstallChanges returns how an install record differs from the one before it.
+func (c *call) getInstallChanges() (any, error) {
+	seq, err := c.sequenceInPath()
+	if err != nil {
+		return nil, err
+	}
+	installs, err := c.client.Installs(c.ctx(), installsMax)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(installs, func(r client.InstallRecord) bool { return r.Seq == seq })
+	if at < 0 {
+		return nil, problem(http.StatusNotFound, CodeNoEvent, "event %d is none of the latest %d install records", seq, installsMax)
+	}
+	records := [2]any{}
+	for i, of := range []int{at + 1, at} { // the newest one is the first
+		if records[i] = map[string]any{}; of == len(installs) {
+			continue
+		}
+		e, err := c.client.Event(c.ctx(), installs[of].Seq)
+		if err != nil {
+			return nil, err
+		}
+		if text, err := codec.ToJSON(e.Payload); err == nil { // one that can't be read has nothing
+			if records[i], err = jsonValue(text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	changes, more := changesOf(records[0], records[1])
+	return ChangeList{Changes: append([]Change{}, changes...), More: more}, nil
 }
 
 func heard(at time.Time) int64 {

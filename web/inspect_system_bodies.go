@@ -82,6 +82,8 @@ type InstallShown struct {
 	Tools int `json:"tools,omitempty" lim:"0.."`
 	// New sessions pin it.
 	Pinned bool `json:"pinned,omitempty"`
+	// Of the record that new sessions pin: tools whose target no bridge serves.
+	Unserved []string `json:"unserved,omitempty" lim:"item=any"`
 	// Why no session pins it.
 	Fault string `json:"fault,omitempty" lim:"any"`
 }

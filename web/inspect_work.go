@@ -35,7 +35,7 @@ func (c *call) getTimeline() (any, error) {
 	}
 	defer leave()
 	line := Timeline{Spans: []SpanShown{}}
-	for _, s := range append(h.openSpans(), spansOf(h.spans)...) {
+	for _, s := range slices.Concat(h.openSpans(), h.timers(), spansOf(h.spans)) {
 		if (bounds[1] == 0 || s.Begin <= bounds[1]) && (s.End == 0 || s.End >= bounds[0]) {
 			line.Spans = append(line.Spans, s)
 		}
@@ -93,6 +93,19 @@ func (h *history) openSpans() (all []SpanShown) {
 			Place: timeline.PlaceOf(e.Effect), Parent: parent, Kind: cmp.Or(kind, e.Class), Run: s.Run.Number, Begin: e.Asked, Seq: e.Seq,
 			Label: e.Target, Deadline: e.Deadline,
 		})
+	}
+	return all
+}
+
+// timers returns the wakes: from when they were set to when they woke the session.
+func (h *history) timers() (all []SpanShown) {
+	for i := range h.effects {
+		e := &h.effects[i]
+		if e.Class != string(session.ClassWake) {
+			continue
+		}
+		place, _ := h.find(e.Seq) // it is an event of the session
+		all = append(all, SpanShown{Place: e.Effect, Kind: "wake", Run: h.heads[place].Run, Begin: e.Asked, End: e.Ended, Seq: e.Seq, Label: e.Target, Deadline: e.Deadline})
 	}
 	return all
 }

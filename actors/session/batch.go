@@ -375,6 +375,29 @@ func (s *State) decide(tool planner.ToolIndex, arguments string) planner.Decisio
 	return approvals.Decide(s.turnRegistry, tool, planner.ApprovalFacts{StepFacts: s.stepFacts(nil), Arguments: arguments})
 }
 
+// ApprovalFor returns what decided that call i of the batch, in the state after the event
+// that observed it, waits for a person: a rule of the install policy, from 0, or -1 for the
+// tool's own binding; and its condition, empty if it has none. ok is false if the call does
+// not wait.
+func (s *State) ApprovalFor(i int) (rule int, when string, ok bool) {
+	if s.Turn == nil || s.Run == nil || s.Turn.Batch == nil || i >= len(s.Turn.Batch.Calls) || s.Turn.Batch.Calls[i].Status != CallAwaiting {
+		return 0, "", false
+	}
+	c := &s.Turn.Batch.Calls[i]
+	tool, ok := s.turnRegistry.LookupID(c.ToolID)
+	if !ok {
+		return 0, "", false
+	}
+	_, rule = s.install.approvals.Decided(s.turnRegistry, tool, planner.ApprovalFacts{StepFacts: s.stepFacts(nil), Arguments: c.Arguments})
+	switch spec := s.turnRegistry.Tool(tool); {
+	case rule >= 0:
+		when = s.install.Record.Policy.Approval[rule].When
+	case spec.Approval != planner.ApprovalAlways:
+		when = spec.Approval
+	}
+	return rule, when, true
+}
+
 // approvalDeadline returns how long a call waits for a person, in milliseconds.
 func approvalDeadline(c *RunConfig) int64 {
 	if c.DeadlinesMS != nil && c.DeadlinesMS.Approval > 0 {

@@ -80,6 +80,9 @@ export const put = (path, body) => send('PUT', path, { body }).then(parsed);
 /** Returns an answer of the server as bytes. */
 export const bytes = async (path) => new Uint8Array(await (await send('GET', path)).arrayBuffer());
 
+/** Returns a file of the server as text. */
+export const fileOf = async (path) => (await send('GET', path)).text();
+
 /** Returns a path of a session. */
 export const of = (sid, rest = '') => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
 

@@ -1,8 +1,8 @@
 // The frame of all pages: where to go, who one is, the theme, and the keyboard.
-import { effect, html, render, signal, useEffect, useState } from './preact.js';
+import { effect, html, render, signal, useEffect, useMemo, useState } from './preact.js';
 import { base, caller, enter, gate, takeToken, trouble, whoAmI } from './api.js';
 import { Approvals, waitingCount, watchApprovals } from './approvals.js';
-import { keys, pressed } from './keys.js';
+import { commandsOf, keys, pressed } from './keys.js';
 import { Sessions } from './sessions.js';
 import { Dialog, Empty, Icon, Link, go, lazy, place } from './ui.js';
 
@@ -21,6 +21,34 @@ effect(() => {
 });
 
 const helping = signal(false);
+const commanding = signal(false);
+
+/** All that can be done here, by name: a command opens what asks before it sends. */
+function Commands() {
+  const [text, setText] = useState('');
+  const [at, setAt] = useState(0);
+  const close = () => { commanding.value = false; };
+  const all = useMemo(() => [
+    ...commandsOf().filter((c) => !c.off),
+    ...offered().map((p) => ({ name: `Go to ${p.name}`, run: () => go(p.path) })),
+    ...themes.map((t) => ({ name: `Theme: ${t}`, run: () => { theme.value = t; } })),
+    { name: 'Keyboard shortcuts', run: () => { helping.value = true; } },
+  ], []);
+  const words = text.toLowerCase().split(/\s+/);
+  const found = all.filter((c) => words.every((w) => c.name.toLowerCase().includes(w)));
+  const chosen = Math.min(at, found.length - 1);
+  const run = (c) => { close(); setTimeout(c.run); };
+  const key = (e) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+    if (step) { e.preventDefault(); setAt(Math.max(0, Math.min(found.length - 1, chosen + step))); }
+    if (e.key === 'Enter' && found[chosen]) { e.preventDefault(); run(found[chosen]); }
+  };
+  return html`<${Dialog} title="Commands" close=${close}><div class="card-body stack">
+    <input class="input" role="combobox" aria-expanded="true" aria-controls="commands" aria-activedescendant=${found.length ? `command-${chosen}` : undefined} aria-label="Command" autofocus placeholder="What to do" value=${text} onInput=${(e) => { setText(e.target.value); setAt(0); }} onKeyDown=${key} />
+    <div class="commands" id="commands" role="listbox" aria-label="Commands">${found.map((c, i) => html`<div role="option" key=${c.name} id=${`command-${i}`} aria-selected=${i === chosen ? 'true' : 'false'} onClick=${() => run(c)}>${c.name}</div>`)}</div>
+    ${found.length ? null : html`<p class="label">No command has these words.</p>`}
+  </div><//>`;
+}
 
 /** Asks for the token, which the page holds in memory alone. */
 function Gate() {
@@ -86,11 +114,13 @@ function App() {
     <${Top} />
     ${trouble.value ? html`<div class="offline" role="status">${trouble.value}</div>` : null}
     <main class="page" id="main" tabIndex="-1">${gate.value ? html`<${Gate} />` : caller.value ? html`<${Page} />` : null}</main>
-    ${helping.value ? html`<${Help} />` : null}`;
+    ${helping.value ? html`<${Help} />` : null}
+    ${commanding.value ? html`<${Commands} />` : null}`;
 }
 
 addEventListener('keydown', (e) => pressed(e, {
   '?': () => { helping.value = true; },
+  '.': () => { commanding.value = true; },
   ...Object.fromEntries(pages.map((p) => [`g${p.key}`, () => { if (offered().includes(p)) go(p.path); }])),
 }));
 

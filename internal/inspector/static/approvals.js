@@ -1,8 +1,8 @@
 // Calls that wait for a person, of all sessions: the one that ends first is first.
 import { html, signal, useEffect, useMemo, useState } from './preact.js';
 import { caller, follow, get, may, newKey, of, post } from './api.js';
-import { Code, Dialog, Empty, Hash, Link, Skeleton, Wrong, now } from './ui.js';
-import { dateOf, plain, pretty, took } from './text.js';
+import { Code, Dialog, Empty, Hash, Link, Skeleton, Wrong, now, useLoaded } from './ui.js';
+import { dateOf, flat, plain, pretty, took } from './text.js';
 
 /** The waiting calls; null: not known yet. */
 const waiting = signal(null);
@@ -13,14 +13,44 @@ const goneFor = 20_000; // a call that went away stays shown that long, with wha
 const keyOf = (a) => `${a.session}\n${a.call}\n${a.args_hash}`;
 const byDeadline = (a, b) => (a.deadline || Infinity) - (b.deadline || Infinity);
 
+/** Says by a notification of the system that calls wait, if the person allowed it: without arguments. */
+function tell(more) {
+  if (!more.length || !document.hidden || globalThis.Notification?.permission !== 'granted') return;
+  const words = more.length === 1 ? `${flat(more[0].tool)} in ${flat(more[0].session)}` : `${more.length} calls`;
+  new Notification('A call waits for a person', { body: words, tag: 'refold-approvals' });
+}
+
+/** Learns what became of a call that waits no more. */
+async function learn(a) {
+  const became = await get(of(a.session, '/transcript')).then((entries) => {
+    const last = entries.findLast((e) => e.call === a.call && (e.kind === 'decided' || e.kind === 'result'));
+    const decided = entries.findLast((e) => e.call === a.call && e.kind === 'decided');
+    if (decided) return `${decided.status === 'approve' ? (decided.arguments ? 'approved with other arguments' : 'approved') : 'denied'}${decided.by ? ` by ${decided.by}` : ''}`;
+    return last?.kind === 'result' ? `ended: ${last.code || last.status}` : '';
+  }, () => '');
+  waiting.value = (waiting.value ?? []).map((b) => (keyOf(b) === keyOf(a) ? { ...b, became } : b));
+}
+
+/** Calls are loaded one load after another: a later answer is never older. */
+let loading = null;
+let again = false;
 async function load() {
+  if (loading) { again = true; return loading; }
+  loading = loadOnce().finally(() => { loading = null; if (again) { again = false; load(); } });
+  return loading;
+}
+
+async function loadOnce() {
   try {
     const { approvals } = await get('/v1/approvals');
     const here = new Set(approvals.map(keyOf));
-    const gone = (waiting.value ?? []).filter((a) => !here.has(keyOf(a)))
+    const before = waiting.value;
+    const gone = (before ?? []).filter((a) => !here.has(keyOf(a)))
       .map((a) => ({ ...a, gone: a.gone ?? Date.now() })).filter((a) => Date.now() - a.gone < goneFor);
     waiting.value = [...approvals, ...gone].sort(byDeadline);
     waitingCount.value = approvals.length;
+    if (before) tell(approvals.filter((a) => !before.some((b) => keyOf(b) === keyOf(a))));
+    gone.filter((a) => a.became === undefined).forEach(learn);
     failed.value = null;
   } catch (error) { failed.value = error; }
 }
@@ -87,6 +117,22 @@ function Deciding({ a, how, close }) {
 
 const decide = (a, body, key) => post(of(a.session, `/approvals/${encodeURIComponent(a.call)}`), { args_hash: a.args_hash, ...(a.pack && { manifest: a.pack.manifest }), ...body }, key).then(load);
 
+/** Why the call waits: what asked, what the model said before, and its siblings. */
+function Context({ a }) {
+  const state = useLoaded((stop) => get(of(a.session, '/batch'), stop), [a.session, a.call]);
+  const batch = state.value;
+  const mine = batch?.calls.find((c) => c.call === a.call);
+  if (!mine) return null;
+  const others = batch.calls.filter((c) => c.call !== a.call);
+  return html`<div class="context">
+    ${batch.text ? html`<div><h3>The model said before</h3><p class="said">${plain(batch.text)}</p></div>` : null}
+    <dl class="pairs">
+      ${mine.asked_by ? html`<dt>Asked by</dt><dd class="mono small">${plain(mine.asked_by)}</dd>` : null}
+      ${others.length ? html`<dt>Beside it</dt><dd class="row wrap">${others.slice(0, 12).map((c) => html`<span class="tag" key=${c.call}>${plain(c.tool)} <span class="label">${c.call}</span> <span class="soft">${c.status.replaceAll('_', ' ')}</span></span>`)}${others.length > 12 ? html`<span class="label">and ${others.length - 12} more</span>` : null}</dd>` : null}
+    </dl>
+  </div>`;
+}
+
 /** One call that waits. */
 export function Approval({ a, alone }) {
   const shown = useHash(a.arguments);
@@ -108,9 +154,10 @@ export function Approval({ a, alone }) {
     <div class="card-head">
       <div class="grow"><div class="row wrap"><h2 class="mono" style=${a.gone ? { textDecoration: 'line-through' } : {}}>${plain(a.tool)}</h2>${a.tool_id === a.tool ? null : html`<span class="label mono">${plain(a.tool_id)}</span>`}</div>
         <p class="label">${alone ? null : html`<${Link} to=${`/s/${encodeURIComponent(a.session)}`}>${plain(a.session)}<//> · `}run ${a.run} · <span class="mono">${a.call}</span></p></div>
-      ${a.gone ? html`<span class="state">no longer waits</span>` : a.deadline ? html`<span class=${left < 300_000 ? 'tag bad num' : 'tag num'} title=${dateOf(a.deadline)}>${left > 0 ? `${took(Math.floor(left / 1000) * 1000)} left` : 'its time is over'}</span>` : null}
+      ${a.gone ? html`<span class="state">${a.became ? plain(a.became) : 'no longer waits'}</span>` : a.deadline ? html`<span class=${left < 300_000 ? 'tag bad num' : 'tag num'} title=${dateOf(a.deadline)}>${left > 0 ? `${took(Math.floor(left / 1000) * 1000)} left` : 'its time is over'}</span>` : null}
     </div>
     <div class="card-body stack">
+      ${alone ? null : html`<${Context} a=${a} />`}
       <div><div class="row wrap" style=${{ marginBottom: '6px' }}><h3 class="grow">Arguments</h3><button type="button" class="btn bare" aria-pressed=${exact ? 'true' : 'false'} onClick=${() => setExact(!exact)}>${exact ? 'Indented' : 'Exact text'}</button><${Hash} hash=${a.args_hash} what="hash of the arguments" /></div>
         <${Code} text=${a.arguments || '{}'} exact=${exact} /></div>
       ${a.pack ? html`<div class="note warn"><p>It would enable the pack <b>${plain(a.pack.name)}</b>${a.pack.signer ? html`, signed by ${plain(a.pack.signer)}` : null}.</p>${Object.entries(a.pack.texts ?? {}).map(([path, text]) => html`<details><summary class="mono">${plain(path)}</summary><${Code} text=${text} exact /></details>`)}</div>` : null}
@@ -127,6 +174,13 @@ export function Approval({ a, alone }) {
 /** The calls of a session that wait. */
 export const waitingOf = (sid) => (waiting.value ?? []).filter((a) => a.session === sid && !a.gone);
 
+/** Lets the person allow notifications. */
+function Notify() {
+  const [is, setIs] = useState(globalThis.Notification?.permission ?? 'none');
+  if (is !== 'default') return is === 'granted' ? html`<span class="label">This tab tells when a call waits.</span>` : null;
+  return html`<button type="button" class="btn" onClick=${() => Notification.requestPermission().then(setIs)}>Notify me</button>`;
+}
+
 export function Approvals() {
   useEffect(() => { document.title = `${waitingCount.value ? `(${waitingCount.value}) ` : ''}Approvals · Refold`; }, [waitingCount.value]);
   const all = waiting.value;
@@ -134,5 +188,5 @@ export function Approvals() {
   if (failed.value && !all) body = html`<${Wrong} error=${failed.value} again=${load} />`;
   else if (all?.length) body = html`<div class="stack" style=${{ maxWidth: '880px' }}>${all.map((a) => html`<${Approval} key=${keyOf(a)} a=${a} />`)}</div>`;
   else if (all) body = html`<div class="card"><${Empty} title="Nothing waits for a person"><p>A call of a tool that needs approval is shown here, with its arguments in full.</p><//></div>`;
-  return html`<div class="page-head"><h1>Approvals</h1><p aria-live="assertive">${all ? `${waitingCount.value || 'No'} call${waitingCount.value === 1 ? '' : 's'} waiting` : ''}</p></div>${body}`;
+  return html`<div class="page-head"><h1>Approvals</h1><p aria-live="assertive">${all ? `${waitingCount.value || 'No'} call${waitingCount.value === 1 ? '' : 's'} waiting` : ''}</p><span class="grow"></span><${Notify} /></div>${body}`;
 }

@@ -98,6 +98,7 @@ function Acting({ sid, view, action, close }) {
 
 const Definition = lazy(() => import('./forms.js'), 'Definition');
 const Queue = lazy(() => import('./forms.js'), 'Queue');
+export const Release = lazy(() => import('./forms.js'), 'Release');
 
 /** The actions that the session's state allows. */
 export function Actions({ sid, view, events }) {
@@ -109,6 +110,8 @@ export function Actions({ sid, view, events }) {
   return html`<div class="actions" role="group" aria-label="Actions">${all.map((a) => button(a.id, a.name, a.right, a.about, a))}
     ${open && view.queue?.length ? button('queue', `Queue (${view.queue.length})`, 'ask', 'Edit or remove runs that wait.', 'queue') : null}
     ${open ? button('define', 'Define…', 'operate', 'Facts, profile, overrides, config and registry.', 'define') : null}
+    ${view.quarantined ? button('release', 'Release…', 'operate', 'The session goes on from the event at which it stopped.', 'release') : null}
+    ${acting === 'release' && view.quarantined ? html`<${Dialog} title=${`Release: ${sid}`} close=${close}><${Release} sid=${sid} quarantine=${view.quarantined} close=${close} /><//>` : null}
     ${acting === 'queue' ? html`<${Dialog} title=${`Queue: ${sid}`} close=${close}><${Queue} sid=${sid} view=${view} /><//>` : null}
     ${acting === 'define' ? html`<${Dialog} title=${`Define: ${sid}`} close=${close}><${Definition} sid=${sid} view=${view} events=${events} close=${close} /><//>` : null}
     ${acting?.type ? html`<${Acting} sid=${sid} view=${view} action=${acting} close=${close} />` : null}</div>`;

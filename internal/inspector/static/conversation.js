@@ -1,10 +1,10 @@
 // The conversation at the cursor: inputs, texts, calls with arguments and results,
 // refusals, decisions, and what left the model's view.
-import { html, useEffect, useRef } from './preact.js';
+import { html, useEffect, useMemo, useRef, useState } from './preact.js';
 import { get, of } from './api.js';
 import { Approval, waitingOf } from './approvals.js';
-import { Code, Empty, State, loaded, useLoaded } from './ui.js';
-import { limited, plain, timeOf } from './text.js';
+import { Empty, Payload, State, loaded, save, useLoaded } from './ui.js';
+import { limited, number, plain, timeOf } from './text.js';
 
 /** One call: its arguments, what was decided over it, its result. */
 function Call({ entry, decided, result }) {
@@ -13,11 +13,11 @@ function Call({ entry, decided, result }) {
   return html`<details class=${`call ${wrong ? 'failed' : ''}`} data-refold-call=${entry.call}>
     <summary><b class="clip">${plain(entry.tool)}</b><span class="label mono clip grow">${plain((entry.arguments ?? '').slice(0, 160))}</span>${status ? html`<${State} state=${status} />` : html`<span class="label">no result yet</span>`}</summary>
     <div class="in">
-      <div class="label">Arguments · <span class="mono">${entry.call}</span></div><${Code} text=${entry.arguments || '{}'} />
+      <div class="label">Arguments · <span class="mono">${entry.call}</span></div><${Payload} text=${entry.arguments || '{}'} name=${`${entry.call}-arguments.txt`} />
       ${decided ? html`<p class="note">${decided.status === 'approve' ? 'Approved' : 'Denied'}${decided.by ? html` by ${plain(decided.by)}` : null}${decided.detail ? html`: ${plain(decided.detail)}` : null}</p>` : null}
-      ${decided?.arguments ? html`<div class="label">With these arguments instead</div><${Code} text=${decided.arguments} />` : null}
+      ${decided?.arguments ? html`<div class="label">With these arguments instead</div><${Payload} text=${decided.arguments} name=${`${entry.call}-edited.txt`} />` : null}
       ${result?.code ? html`<p class="note bad"><b>${plain(result.code)}</b>${result.detail ? html` – ${plain(result.detail)}` : null}</p>` : null}
-      ${result?.text ? html`<div class="label">Result</div><${Code} text=${limited(result.text)} />` : null}
+      ${result?.text ? html`<div class="label">Result</div><${Payload} text=${result.text} name=${`${entry.call}-result.txt`} />` : null}
     </div>
   </details>`;
 }
@@ -27,7 +27,7 @@ const rule = (e, words) => html`<div class="rule" key=${`${e.kind}${e.seq}${e.ca
 const withReason = (words, e) => html`${words}${e.code ? html`: ${plain(e.code)}` : null}${e.detail ? html` – ${plain(e.detail)}` : null}`;
 
 function Entry({ e, all }) {
-  const said = (from, text, kind) => html`<div class=${`turn ${kind}`} data-refold-seq=${e.seq}><span class="from" title=${timeOf(e.time)}>${from}</span><div class="said">${plain(limited(text))}</div></div>`;
+  const said = (from, text, kind) => html`<div class=${`turn ${kind}`} data-refold-seq=${e.seq}><span class="from" title=${timeOf(e.time)}>${from}</span><div class="said">${plain(limited(text))}${text.length > limited(text).length ? html` <button type="button" class="btn" onClick=${() => save(`${e.turn ?? e.kind}-${e.seq}.txt`, text)}>All of it</button>` : null}</div></div>`;
   switch (e.kind) {
     case 'run': return rule(e, html`Run ${e.run}${e.model ? html` · ${plain(e.model)}` : null}`);
     case 'input': return said('user', e.text, 'user');
@@ -44,7 +44,8 @@ function Entry({ e, all }) {
   return null;
 }
 
-const shownMax = 300;
+const shownMax = 160; // entries that are drawn at once
+const step = 80; // by which the drawn part moves
 
 /** The entries up to an event. */
 export const upTo = (entries, seq) => {
@@ -52,30 +53,60 @@ export const upTo = (entries, seq) => {
   return end < 0 ? entries : entries.slice(0, end);
 };
 
-export function Conversation({ sid, seq, at, view, streamed }) {
+/** What the model is not shown any more, by kinds of windows: the latest one of each counts. */
+const gone = (entries) => entries.filter((e) => e.kind === 'window').length;
+
+/** A part of a list that moves: [from, to), and the buttons that move it. It follows the end. */
+function usePart(count, reset) {
+  const [end, setEnd] = useState(0); // 0: the end of the list
+  useEffect(() => setEnd(0), [reset]);
+  const to = end && end < count ? end : count;
+  const from = Math.max(0, to - shownMax);
+  const move = (by) => () => { const next = Math.max(shownMax, to + by); setEnd(next >= count ? 0 : next); };
+  return { from, to, earlier: from > 0 ? move(-step) : null, later: to < count ? move(step) : null };
+}
+
+/** The transcript up to an event: loaded again at most once a second. */
+function useTranscript(sid, seq) {
   const last = useRef(0);
   last.current = Math.max(last.current, seq);
-  const state = useLoaded((stop) => get(of(sid, '/transcript'), stop), [sid, last.current]);
-  const end = useRef(null);
-  const near = useRef(true);
+  const [wanted, setWanted] = useState(last.current);
+  const busy = useRef(false);
   useEffect(() => {
-    if (near.current && !at) end.current?.scrollIntoView?.({ block: 'nearest' });
-  }, [streamed.value.text]);
-  return loaded(state, (entries) => {
-    const shown = upTo(entries, seq);
-    const all = { results: new Map(), decided: new Map() };
-    for (const e of shown) {
-      if (e.kind === 'result') all.results.set(e.call, e);
-      if (e.kind === 'decided') all.decided.set(e.call, e);
+    if (last.current <= wanted || busy.current) return;
+    busy.current = true;
+    setTimeout(() => { busy.current = false; setWanted(last.current); }, wanted ? 300 : 0);
+  });
+  return useLoaded((stop) => get(of(sid, '/transcript'), stop), [sid, wanted]);
+}
+
+export function Conversation({ sid, seq, at, view, streamed }) {
+  const state = useTranscript(sid, seq);
+  const end = useRef(null);
+  const entries = state.value;
+  const shown = useMemo(() => {
+    const part = upTo(entries ?? [], seq);
+    const results = new Map();
+    const decided = new Map();
+    for (const e of part) {
+      if (e.kind === 'result') results.set(e.call, e);
+      if (e.kind === 'decided') decided.set(e.call, e);
     }
-    const visible = shown.filter((e) => e.kind !== 'result' && e.kind !== 'decided' && e.kind !== 'asked');
+    return { all: { results, decided }, visible: part.filter((e) => e.kind !== 'result' && e.kind !== 'decided' && e.kind !== 'asked') };
+  }, [entries, seq]);
+  const { all, visible } = shown;
+  const part = usePart(visible.length, at);
+  useEffect(() => { if (!at) end.current?.scrollIntoView?.({ block: 'nearest' }); }, [streamed.value.text]);
+  return loaded(state, () => {
     const writing = !at && streamed.value.text && view.waits_for === 'model' ? streamed.value : null;
     const waiting = at ? [] : waitingOf(sid);
     if (!visible.length && !writing) return html`<${Empty} title="Nothing was said yet"><p>${at ? 'At this event the session has no conversation.' : 'The session has no run yet.'}</p><//>`;
     return html`<div class="talk">
-      ${visible.length > shownMax ? html`<p class="label">The first ${visible.length - shownMax} entries are not shown: <code>refold transcript ${sid}</code> prints all.</p>` : null}
-      ${visible.slice(-shownMax).map((e, i) => html`<${Entry} key=${`${e.seq}-${e.kind}-${e.call ?? i}`} e=${e} all=${all} />`)}
-      ${writing ? html`<div class="turn model" id="streaming"><span class="from">${writing.turn}</span><div class="said" aria-live="off">${plain(writing.text)}</div></div>` : null}
+      ${visible.length > shownMax ? html`<p class="label row"><span class="grow">Entries ${number(part.from + 1)} to ${number(part.to)} of ${number(visible.length)}</span><button type="button" class="btn" id="earlier" disabled=${!part.earlier} onClick=${part.earlier}>Earlier</button></p>` : null}
+      ${gone(visible) ? html`<p class="note">The model is not shown all of this any more: rules between the entries say what was cleared, or replaced by a summary.</p>` : null}
+      ${visible.slice(part.from, part.to).map((e, i) => html`<${Entry} key=${`${e.seq}-${e.kind}-${e.call ?? part.from + i}`} e=${e} all=${all} />`)}
+      ${part.later ? html`<p class="row"><span class="grow"></span><button type="button" class="btn" id="later" onClick=${part.later}>Later</button></p>` : null}
+      ${writing && !part.later ? html`<div class="turn model" id="streaming"><span class="from">${writing.turn}</span><div class="said" aria-live="off">${plain(writing.text)}</div></div>` : null}
       ${!at && streamed.value.again && !streamed.value.text && view.waits_for === 'model' ? html`<p class="note">The model begins this turn again.</p>` : null}
       ${waiting.map((a) => html`<${Approval} key=${a.call + a.args_hash} a=${a} alone />`)}
       <div ref=${end}></div>

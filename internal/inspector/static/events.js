@@ -1,8 +1,8 @@
 // The events of a session: a virtual list, and the opened event with all that it did.
 import { html, useEffect, useLayoutEffect, useRef, useState } from './preact.js';
-import { bytes, get, of } from './api.js';
+import { bytes, fileOf, get, of } from './api.js';
 import { Changes } from './state.js';
-import { Code, Copy, Empty, Hash, Tree, loaded, setQuery, place, useLoaded } from './ui.js';
+import { Code, Copy, Empty, Hash, Tree, loaded, save, setQuery, place, useLoaded } from './ui.js';
 import { dateOf, number, plain, size, timeOf } from './text.js';
 
 const height = 36;
@@ -63,7 +63,7 @@ function Opened({ sid, e }) {
       <dt>Size</dt><dd>${size(e.bytes)}</dd>
       <dt>Hashes</dt><dd class="row wrap"><span class="label">event</span><${Hash} hash=${e.leaf} /><span class="label">chain</span><${Hash} hash=${e.chain} /><span class="label">state</span><${Hash} hash=${e.hash} /></dd>
     </dl>
-    ${e.fault ? html`<p class="note bad">It can't be read: ${plain(e.fault)}</p>` : e.data ? html`<div><h2 class="h3">Data</h2><${Code} text=${JSON.stringify(e.data)} /></div>` : html`<p class="label">Its data is not shown: there is none, or it is too large. The bytes have it.</p>`}
+    ${e.fault ? html`<p class="note bad">It can't be read: ${plain(e.fault)}</p>` : e.data ? html`<div><h2 class="h3">Data</h2><${Code} text=${JSON.stringify(e.data)} /></div>` : html`<p class="note row wrap"><span class="grow">Its data is not shown: there is none, or it is over 64 KiB.</span><button type="button" class="btn" onClick=${() => fileOf(of(sid, `/events/${e.seq}/text`)).then((text) => save(`event-${e.seq}.txt`, text))}>All of it</button></p>`}
     ${e.said?.length ? html`<div><h2 class="h3">Notices</h2>${e.said.map((n) => html`<div class="tree"><${Tree} name=${n.type} value=${n.data ?? {}} open=${0} /></div>`)}</div>` : null}
     ${e.effects?.length ? html`<div><h2 class="h3">Effects that it opened</h2><div class="table-wrap"><table><thead><tr><th>Effect</th><th>Target</th><th class="r">Size</th><th>Hash</th></tr></thead><tbody>${e.effects.map((f) => html`<tr><td class="mono">${f.effect}</td><td>${plain(`${f.class}/${f.target}`)}</td><td class="r num">${size(f.bytes)}</td><td><${Hash} hash=${f.hash} /></td></tr>`)}</tbody></table></div></div>` : null}
     ${e.withdrawn?.length ? html`<p class="note">It withdrew ${e.withdrawn.join(', ')}.</p>` : null}

@@ -1,7 +1,8 @@
 // What runs now: bridges, session-actors, their lanes, targets, and install records.
 import { html, useEffect, useState } from './preact.js';
 import { get } from './api.js';
-import { Ago, Empty, Hash, loaded, useLoaded } from './ui.js';
+import { Changes } from './state.js';
+import { Ago, Dialog, Empty, Hash, loaded, useLoaded } from './ui.js';
 import { number, plain } from './text.js';
 
 const every = 5000;
@@ -34,7 +35,14 @@ const how = (target) => (target.startsWith('llm/') ? 'refold bridge serve --mode
 
 const Card = ({ title, count, children }) => html`<section class="card" aria-label=${title}><div class="card-head"><h2 class="grow">${title}</h2>${count === undefined ? null : html`<span class="label">${count}</span>`}</div>${children}</section>`;
 
+/** How an install record differs from the one before it. */
+function Differs({ record, close }) {
+  const state = useLoaded((stop) => get(`/v1/installs/${record.seq}/changes`, stop), [record.seq]);
+  return html`<${Dialog} title=${`Install record ${record.seq}: what it changed`} close=${close}><div class="card-body">${loaded(state, (d) => html`<${Changes} ...${d} />`, 5)}</div><//>`;
+}
+
 export function Fleet() {
+  const [shown, setShown] = useState(null);
   const state = useRepeated('/v1/fleet');
   useEffect(() => { document.title = 'Fleet · Refold'; }, []);
   return html`<div class="page-head"><h1>Fleet</h1><p>What runs now, by its heartbeats.</p></div>${loaded(state, (f) => html`<div class="stack">
@@ -42,6 +50,7 @@ export function Fleet() {
       <td>${t.bridges ? html`<span class="state good">${t.bridges} bridge${t.bridges > 1 ? 's' : ''}</span>` : html`<span class="state bad">nobody</span> <code class="label">${how(t.target)}</code>`}</td><td class="r num" data-label="not taken">${f.unknown ? '–' : number(t.untaken)}</td><td class="r num" data-label="waiting">${f.unknown ? '–' : number(t.waiting)}</td><td class=${t.lacks ? 'full' : 'none'}>${(t.lacks ?? []).map((l) => html`<div class="tag warn">${plain(l)}</div>`)}</td></tr>`)}</tbody></table></div>${f.unknown ? html`<p class="note warn" style=${{ margin: '16px' }}>Queues are not known: ${plain(f.unknown)}</p>` : null}` : html`<${Empty} title="Nothing is served"><p>Start a bridge for models or tools.</p><pre>refold bridge serve --model MODEL</pre><//>`}<//>
     <${Card} title="Bridges" count=${f.bridges.length}>${f.bridges.length ? html`<div class="table-wrap"><table class="cards"><thead><tr><th>Bridge</th><th>Version</th><th>Targets</th><th class="r">Last heartbeat</th></tr></thead><tbody>${f.bridges.map((b) => html`<tr key=${b.instance}><td class="full"><b>${plain(b.name || 'unnamed')}</b> <span class="label mono">${plain(b.instance.slice(-8))}</span>${clockOff(b.clock_ahead_ms)}</td><td class="soft clip" style=${{ maxWidth: '220px' }}>${plain(b.version ?? '–')}</td><td>${b.targets.map((t) => html`<span class="tag mono" style=${{ marginRight: '4px' }}>${plain(t)}</span>`)}${(b.troubles ?? []).map((t) => html`<span class="tag bad">${plain(`${t.target}: ${t.code}${t.detail ? `: ${t.detail}` : ''}`)}</span>`)}</td><td class="r soft">${b.heard ? html`<${Ago} at=${b.heard} />` : 'only answers'}</td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No bridge is heard" />`}<//>
     <${Card} title="Session-actors" count=${f.session_actors.length}>${f.session_actors.length ? html`<div class="table-wrap"><table class="cards"><thead><tr><th>Session-actor</th><th>State</th><th>Lanes</th><th class="r">Last heartbeat</th></tr></thead><tbody>${f.session_actors.map((a) => html`<tr key=${a.instance}><td class="mono full">${plain(a.instance)}${clockOff(a.clock_ahead_ms)}</td><td>${a.not_ready?.length ? html`<span class="state bad">not ready</span>${a.not_ready.map((w) => html`<div class="label">${plain(w)}</div>`)}` : a.leaving ? html`<span class="state warn">leaving</span>` : a.joining ? html`<span class="state">joining</span>` : html`<span class="state good">ready</span>`}</td><td class="num" data-label="lanes">${a.lanes.length ? `${a.lanes.length} of ${f.lanes}: ${ranges(a.lanes)}` : 'none'}</td><td class="r soft"><${Ago} at=${a.heard} /></td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No session-actor is heard"><p>Sessions do not go on without one.</p><pre>refold actor serve</pre><//>`}<//>
-    <${Card} title="Install records" count=${`the latest ${f.installs.length}`}><div class="table-wrap"><table class="cards"><thead><tr><th>Sequence</th><th>Hash</th><th>State</th><th class="r">Tools</th><th class="r">Rules</th><th class="r">Published</th></tr></thead><tbody>${f.installs.map((r) => html`<tr key=${r.seq}><td class="num">${r.seq}</td><td>${r.hash ? html`<${Hash} hash=${r.hash} what="hash of the record" />` : '–'}</td><td class="full">${r.fault ? html`<span class="state bad">faulty</span> <span class="label">${plain(r.fault)}</span>` : r.pinned ? html`<span class="state good">new sessions pin it</span>` : html`<span class="state">older</span>`}</td><td class="r num" data-label="tools">${r.tools ?? 0}</td><td class="r num" data-label="rules">${r.rules ?? '–'}</td><td class="r soft"><${Ago} at=${r.time} /></td></tr>`)}</tbody></table></div><//>
+    <${Card} title="Install records" count=${`the latest ${f.installs.length}`}><div class="table-wrap"><table class="cards"><thead><tr><th>Sequence</th><th>Hash</th><th>State</th><th class="r">Tools</th><th class="r">Rules</th><th class="r">Published</th><th>Differs</th></tr></thead><tbody>${f.installs.map((r) => html`<tr key=${r.seq}><td class="num">${r.seq}</td><td>${r.hash ? html`<${Hash} hash=${r.hash} what="hash of the record" />` : '–'}</td><td class="full">${r.fault ? html`<span class="state bad">faulty</span> <span class="label">${plain(r.fault)}</span>` : r.pinned ? html`<span class="state good">new sessions pin it</span>${r.unserved ? html`<div class="tag warn">nobody serves ${plain(r.unserved.slice(0, 5).join(', '))}${r.unserved.length > 5 ? ` and ${r.unserved.length - 5} more` : ''}</div>` : null}` : html`<span class="state">older</span>`}</td><td class="r num" data-label="tools">${r.tools ?? 0}</td><td class="r num" data-label="rules">${r.rules ?? '–'}</td><td class="r soft"><${Ago} at=${r.time} /></td><td><button type="button" class="btn" onClick=${() => setShown(r)} aria-label=${`Changes of record ${r.seq}`}>Changes</button></td></tr>`)}</tbody></table></div><//>
+    ${shown ? html`<${Differs} record=${shown} close=${() => setShown(null)} />` : null}
   </div>`, 10)}`;
 }

@@ -3,7 +3,7 @@
 import { html, useState } from './preact.js';
 import { get, of, post, put } from './api.js';
 import { Form, readJSON } from './controls.js';
-import { Tabs, loaded, useLoaded } from './ui.js';
+import { Tabs, Wrong, loaded, useLoaded } from './ui.js';
 import { limited, plain } from './text.js';
 
 const ctl = (type, data) => ({ type, door: 'ctl', data });
@@ -97,4 +97,24 @@ function Waiting({ sid, view, run, done }) {
 export function Queue({ sid, view }) {
   const [n, setN] = useState(0);
   return html`<div class="card-body stack">${(view.queue ?? []).map((run) => html`<${Waiting} key=${`${run.number}-${run.seq}-${n}`} sid=${sid} view=${view} run=${run} done=${() => setN(n + 1)} />`)}${view.queue?.length ? null : html`<p class="soft">No run waits.</p>`}</div>`;
+}
+
+/** The release of a session that is stopped: of the quarantine that the person sees. */
+export function Release({ sid, quarantine, close }) {
+  const [error, setError] = useState(null);
+  const [sent, setSent] = useState(false);
+  const submit = async (e) => {
+    e.preventDefault();
+    setSent(true);
+    try {
+      await post(of(sid, '/release'), { seq: quarantine.seq, reason: quarantine.reason });
+      close();
+    } catch (problem) { setError(problem); setSent(false); }
+  };
+  return html`<form onSubmit=${submit}>
+    <p>It is stopped before event <b class="num">${quarantine.seq}</b>: ${plain(quarantine.reason)}</p>
+    <p class="soft">A session-actor folds it again from there within 15 seconds, and publishes what follows. If the cause remains, it stops again. <code>refold release ${sid}</code> does the same.</p>
+    ${error ? html`<${Wrong} error=${error} />` : null}
+    <div class="foot"><button class="btn main" disabled=${sent}>Release</button></div>
+  </form>`;
 }

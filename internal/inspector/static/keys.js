@@ -2,7 +2,7 @@
 
 export const keys = [
   ['?', 'this help'], ['/', 'filter'], ['g s', 'sessions'], ['g a', 'approvals'], ['g f', 'fleet'], ['g y', 'system'],
-  ['j k', 'next and previous row'], ['Enter', 'open'], ['[ ]', 'previous and next event'], ['{ }', 'previous and next turn'], ['l', 'live'], ['c', 'compare from here'],
+  ['j k', 'next and previous row'], ['Enter', 'open'], ['[ ]', 'previous and next event'], ['{ }', 'previous and next turn'], ['l', 'live'], ['c', 'compare from here'], ['.', 'commands'],
 ];
 
 let before = '';
@@ -14,6 +14,7 @@ const typing = (e) => e.target.closest?.('input:not([type=range]), textarea, sel
 /** Does what a key, or two of them, is for. */
 export function pressed(e, actions) {
   if (typing(e) || e.defaultPrevented) return;
+  if (e.key === 'Enter' && e.target.closest?.('a, button, summary')) return; // it opens itself
   const two = before && performance.now() - since < 1200 ? before + e.key : '';
   const action = actions[two] ?? actions[e.key];
   before = e.key === 'g' ? 'g' : '';
@@ -31,3 +32,12 @@ export function moveRow(step, selector) {
   const at = rows.indexOf(document.activeElement.closest?.(selector));
   rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))].focus();
 }
+
+/** Commands of the page that is shown, for the palette: [{name, run, off}]. */
+let offered = () => [];
+/** Offers commands while a page is shown. Returns what ends it. */
+export function offer(commands) {
+  offered = commands;
+  return () => { if (offered === commands) offered = () => []; };
+}
+export const commandsOf = () => offered();

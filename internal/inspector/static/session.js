@@ -4,13 +4,15 @@ import { html, signal, useEffect, useMemo, useState } from './preact.js';
 import { caller, follow, get, may, of } from './api.js';
 import { Actions, Composer } from './controls.js';
 import { Conversation } from './conversation.js';
-import { Events } from './events.js';
-import { pressed } from './keys.js';
+import { offer, pressed } from './keys.js';
 import { StatePanel } from './state.js';
 import { Timeline } from './timeline.js';
-import { Batch, Effects, Tools } from './work.js';
-import { Ago, Hash, Link, Skeleton, State, Tabs, Wrong, now, place, setQuery, useLoaded } from './ui.js';
+import { Ago, Hash, Link, Skeleton, State, Tabs, Wrong, lazy, now, place, setQuery, useLoaded } from './ui.js';
 import { cost, number, plain, timeOf, took } from './text.js';
+
+// Panels that are loaded when they are first opened.
+const Events = lazy(() => import('./events.js'), 'Events');
+const [Tools, Batch, Effects] = ['Tools', 'Batch', 'Effects'].map((name) => lazy(() => import('./work.js'), name));
 
 const pageSize = 2000;
 
@@ -133,6 +135,7 @@ export function Session({ sid }) {
   const { events, total, error } = useEvents(sid);
   useStreaming(sid);
   const wide = useWide();
+  const all = wide ? tabs : [['conversation', 'Conversation'], ...tabs];
   const at = Number(query.get('at')) || 0; // a sequence; 0: live
   const last = events.at(-1);
   let index = events.length - 1;
@@ -154,8 +157,15 @@ export function Session({ sid }) {
       c: () => setQuery({ compare: pin ? '' : seq, tab: 'state', part: pin ? '' : 'diff' }),
     });
     addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
-  }, [events, index, pin]);
+    // Actions are the buttons that are offered: each asks before it sends.
+    const ended = offer(() => [
+      ...[...document.querySelectorAll('[data-refold-action]')].map((b) => ({ name: b.textContent, run: () => b.click(), off: b.disabled })),
+      ...all.map(([id, name]) => ({ name: `Show ${name}`, run: () => setQuery({ tab: id === all[0][0] ? '' : id }) })),
+      ...Object.keys(begins).flatMap((kind) => [{ name: `Previous ${kind}`, run: by(-1, kind) }, { name: `Next ${kind}`, run: by(1, kind) }]),
+      { name: 'Live', run: goLive, off: !at },
+    ]);
+    return () => { removeEventListener('keydown', press); ended(); };
+  }, [events, index, pin, wide]);
   const { file } = caller.value; // the page is one, without a server
   const head = file ? null : html`<div class="row label"><${Link} to="/">Sessions<//><span aria-hidden="true">/</span></div>`;
   if (error && !events.length) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><${Wrong} error=${error} />`;
@@ -164,7 +174,6 @@ export function Session({ sid }) {
   const view = at || !live.value || live.value.seq !== shown.view.seq ? shown.view : { ...shown.view, troubles: live.value.troubles, unserved: live.value.unserved, quarantined: live.value.quarantined };
   const context = { sid, events, at, seq, index, move, view, shown, pin, streamed };
   const talk = html`<${Conversation} ...${context} />`;
-  const all = wide ? tabs : [['conversation', 'Conversation'], ...tabs];
   const tab = all.some(([id]) => id === query.get('tab')) ? query.get('tab') : all[0][0];
   const panel = { conversation: () => talk, timeline: () => html`<${Timeline} ...${context} />`, events: () => html`<${Events} ...${context} />`, state: () => html`<${StatePanel} ...${context} />`, tools: () => html`<${Tools} ...${context} />`, batch: () => html`<${Batch} ...${context} />`, effects: () => html`<${Effects} ...${context} />` }[tab]();
   const lower = !at && view.status === 'open' && (may('ask') || may('operate')) ? html`<${Composer} sid=${sid} view=${view} />` : null;

@@ -2,7 +2,7 @@
 // places while the pointer or the focus is in the list.
 import { html, useEffect, useRef, useState } from './preact.js';
 import { caller, follow, get, may, newKey, of, post } from './api.js';
-import { moveRow, pressed } from './keys.js';
+import { moveRow, offer, pressed } from './keys.js';
 import { Ago, Dialog, Empty, Link, Skeleton, State, Wrong, go, place, setQuery } from './ui.js';
 import { cost, flat, number, plain } from './text.js';
 
@@ -141,7 +141,8 @@ export function Sessions() {
       '/': () => document.getElementById('filter').focus(), j: () => moveRow(1, '.rowlink'), k: () => moveRow(-1, '.rowlink'),
     });
     addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
+    const ended = offer(() => [{ name: 'Start a run', run: () => setStarting(true), off: !may('ask') }, { name: 'Filter', run: () => document.getElementById('filter').focus() }]);
+    return () => { removeEventListener('keydown', press); ended(); };
   }, []);
   const any = filters.some((f) => query.get(f));
   let body = html`<${Skeleton} lines=${9} />`;

@@ -1,8 +1,9 @@
 // How the log is stored, what is stopped, and whether everything folds to what is stored.
 import { html, useEffect, useRef, useState } from './preact.js';
-import { stream } from './api.js';
+import { may, stream } from './api.js';
+import { Release } from './controls.js';
 import { useRepeated } from './fleet.js';
-import { Empty, Link, Wrong, loaded } from './ui.js';
+import { Dialog, Empty, Link, Wrong, loaded } from './ui.js';
 import { number, plain, size, took } from './text.js';
 
 const durability = {
@@ -34,6 +35,7 @@ function Verify() {
 }
 
 export function System() {
+  const [releasing, setReleasing] = useState(null);
   const state = useRepeated('/v1/system');
   useEffect(() => { document.title = 'System · Refold'; }, []);
   return html`<div class="page-head"><h1>System</h1><p>How the log is stored.</p></div>${loaded(state, (s) => {
@@ -46,9 +48,10 @@ export function System() {
         <div><dt>Rules</dt><dd>${s.rules}<p class="label" style=${{ marginTop: '6px' }}>the newest that this server knows</p></dd></div>
         <div><dt>Quarantined</dt><dd>${s.quarantines.length ? html`<span class="state bad">${s.quarantines.length}</span>` : 'none'}</dd></div>
       </dl></div></section>
-      ${s.quarantines.length ? html`<section class="card" aria-label="Quarantines"><div class="card-head"><h2>Quarantines</h2></div><div class="table-wrap"><table class="cards"><thead><tr><th>Session</th><th class="r">Stopped at</th><th>Reason</th><th>To go on</th></tr></thead><tbody>${s.quarantines.map((q) => html`<tr key=${q.session}><td class="mono"><${Link} to=${`/s/${encodeURIComponent(q.session)}`}>${plain(q.session)}<//></td><td class="r num" data-label="at">${q.seq}</td><td class="full">${plain(q.reason)}</td><td class="full"><code>refold release ${q.session}</code></td></tr>`)}</tbody></table></div></section>` : null}
+      ${s.quarantines.length ? html`<section class="card" aria-label="Quarantines"><div class="card-head"><h2>Quarantines</h2></div><div class="table-wrap"><table class="cards"><thead><tr><th>Session</th><th class="r">Stopped at</th><th>Reason</th><th>To go on</th></tr></thead><tbody>${s.quarantines.map((q) => html`<tr key=${q.session}><td class="mono"><${Link} to=${`/s/${encodeURIComponent(q.session)}`}>${plain(q.session)}<//></td><td class="r num" data-label="at">${q.seq}</td><td class="full">${plain(q.reason)}</td><td><button type="button" class="btn" disabled=${!may('operate')} data-refold-release=${q.session} onClick=${() => setReleasing(q)}>Release…</button></td></tr>`)}</tbody></table></div></section>` : null}
       <section class="card" aria-label="Streams"><div class="card-head"><h2 class="grow">Streams</h2></div>${s.streams.length ? html`<div class="table-wrap"><table class="cards"><thead><tr><th>Stream</th><th class="r">Messages</th><th class="r">Size</th><th class="r">Limit</th><th class="r">Kept for</th><th class="r">Copies</th><th>Leader</th></tr></thead><tbody>${s.streams.map((t) => html`<tr key=${t.name}><td class="mono full">${plain(t.name)}${t.missing ? html` <span class="state bad">missing</span>` : null}</td><td class="r num" data-label="messages">${number(t.messages)}</td><td class="r num" data-label="size">${size(t.bytes)}</td><td class="r num" data-label="limit">${t.bytes_max ? html`${size(t.bytes_max)}${t.bytes / t.bytes_max > 0.8 ? html` <span class="tag warn">${Math.round((t.bytes / t.bytes_max) * 100)} %</span>` : null}` : 'none'}</td><td class="r soft" data-label="kept">${t.max_age_s ? took(t.max_age_s * 1000) : 'ever'}</td><td class="r num" data-label="copies">${t.replicas}</td><td class=${`soft ${t.leader ? '' : 'none'}`}>${plain(t.leader ?? '–')}</td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No streams" />`}</section>
       <${Verify} />
+      ${releasing ? html`<${Dialog} title=${`Release: ${releasing.session}`} close=${() => setReleasing(null)}><${Release} sid=${releasing.session} quarantine=${releasing} close=${() => { setReleasing(null); state.again(); }} /><//>` : null}
     </div>`;
   }, 8)}`;
 }

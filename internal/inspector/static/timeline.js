@@ -1,6 +1,6 @@
 // What took the time: a waterfall. Long gaps in which nobody worked are drawn as breaks,
 // so that a burst after hours of waiting can be read.
-import { html, useMemo } from './preact.js';
+import { html, useLayoutEffect, useMemo, useRef, useState } from './preact.js';
 import { get, of } from './api.js';
 import { Empty, loaded, now, place, setQuery, useLoaded } from './ui.js';
 import { dateOf, flat, plain, timeOf, took } from './text.js';
@@ -9,11 +9,14 @@ const working = new Set(['attempt', 'call', 'step', 'compaction', 'space']);
 const breakPart = 0.02; // of the whole span: a longer gap is a break
 const breakWidth = 0.035; // of the width that a break gets
 
-/** The parts of a time in which somebody works, and the gaps between them. */
-export function scaleOf(spans, end) {
-  const begin = Math.min(...spans.map((s) => s.begin));
-  const last = Math.max(begin + 1, ...spans.map((s) => s.end || end));
-  const busy = spans.filter((s) => working.has(s.kind)).map((s) => [s.begin, s.end || end]).sort((a, b) => a[0] - b[0]);
+const least = (all, of) => all.reduce((n, s) => Math.min(n, of(s)), Infinity);
+const most = (all, of) => all.reduce((n, s) => Math.max(n, of(s)), -Infinity);
+
+/** The parts of a time in which somebody works, and the gaps between them. A range is a part of it. */
+export function scaleOf(spans, end, range) {
+  const begin = range ? range[0] : least(spans, (s) => s.begin);
+  const last = range ? range[1] : Math.max(begin + 1, most(spans, (s) => s.end || end));
+  const busy = spans.filter((s) => working.has(s.kind)).map((s) => [Math.max(begin, s.begin), Math.min(last, s.end || end)]).filter(([a, b]) => a <= b).sort((a, b) => a[0] - b[0]);
   const marks = [[begin, begin], ...busy, [last, last]];
   const gaps = [];
   let reached = begin;
@@ -38,10 +41,17 @@ export function scaleOf(spans, end) {
     }
     return Math.min(1, x + ((Math.max(from, Math.min(t, last)) - from) / real) * room);
   };
-  return { begin, last, gaps, at };
+  /** The time at a place: what at does, the other way round. */
+  const timeAt = (place) => {
+    let low = begin;
+    let high = last;
+    for (let i = 0; i < 40; i++) { const mid = (low + high) / 2; if (at(mid) < place) low = mid; else high = mid; }
+    return Math.round(high);
+  };
+  return { begin, last, gaps, at, timeAt };
 }
 
-const kindsOf = { run: 'run', turn: 'turn', attempt: 'attempt', call: 'call', group: 'group', approval: 'approval', step: 'attempt', compaction: 'attempt', space: 'call' };
+const kindsOf = { run: 'run', turn: 'turn', attempt: 'attempt', call: 'call', group: 'group', approval: 'approval', step: 'attempt', compaction: 'attempt', space: 'call', wake: 'wake' };
 
 /** Orders spans as a tree: children after their parents, by their beginning. */
 export function treeOf(spans) {
@@ -63,48 +73,104 @@ export function treeOf(spans) {
   return rows;
 }
 
-function Line({ s, scale, end, cursor }) {
+/** What became of it, as a shape. */
+const shapeOf = (s) => (s.outcome === 'outcome_unknown' || s.code === 'outcome_unknown' ? 'unknown' : s.code === 'deadline_exceeded' || s.code === 'approval_expired' ? 'overdue' : s.outcome === 'cancelled' || s.code === 'cancelled' ? 'withdrawn' : s.failed ? 'failed' : '');
+
+function Line({ s, scale, end, cursor, style, n }) {
   const left = scale.at(s.begin);
   const right = scale.at(s.end || end);
-  const shape = `${kindsOf[s.kind] ?? 'wait'} ${s.failed ? 'failed' : ''} ${s.end ? '' : 'open'}`;
+  const shape = `${kindsOf[s.kind] ?? 'wait'} ${shapeOf(s)} ${s.end ? '' : 'open'}`;
   const length = (s.end || end) - s.begin;
   const words = [s.kind.replaceAll('_', ' '), s.label, s.outcome, s.code, took(length), s.end ? '' : 'open', s.deadline ? `until ${dateOf(s.deadline)}` : ''].filter(Boolean).join(' · ');
   const beside = right < 0.8 ? { left: `calc(${right * 100}% + 2px)` } : { right: `calc(${(1 - left) * 100}% + 2px)` };
-  return html`<button type="button" class=${`line ${cursor ? 'at' : ''}`} title=${flat(`${s.place}: ${words}`)} data-refold-place=${s.place} onClick=${() => s.seq && setQuery({ at: s.seq })}>
+  return html`<button type="button" class=${`line ${cursor ? 'at' : ''}`} style=${style} title=${flat(`${s.place}: ${words}`)} data-refold-place=${s.place} data-refold-kind=${s.kind} data-refold-row=${n} onClick=${() => s.seq && setQuery({ at: s.seq })}>
     <span class="what" style=${{ paddingLeft: `${8 + Math.min(s.depth, 5) * 12}px` }}><b>${s.place}</b><span class="clip soft">${plain(s.label || s.kind.replaceAll('_', ' '))}</span>${s.failed ? html`<span class="tag bad clip">${plain(s.code || 'failed')}</span>` : null}</span>
-    <span class="track"><span class=${`bar ${shape}`} style=${{ left: `${left * 100}%`, width: `max(3px, ${(right - left) * 100}%)` }}></span><span class="took" style=${beside}>${took(length)}${s.end ? '' : ' …'}</span></span>
+    <span class="track">${s.end || !s.deadline ? null : html`<span class="bar ghost" style=${{ left: `${right * 100}%`, right: 0 }}></span>`}<span class=${`bar ${shape}`} style=${{ left: `${left * 100}%`, width: `max(3px, ${(right - left) * 100}%)` }}></span><span class="took" style=${beside}>${took(length)}${s.end ? '' : ' …'}</span></span>
   </button>`;
 }
 
-const linesMax = 400;
+/** All of the time in little, of which a range can be chosen by dragging. */
+function Overview({ spans, end, range, choose }) {
+  const ref = useRef(null);
+  const from = useRef(null);
+  const [drag, setDrag] = useState(null);
+  const scale = useMemo(() => scaleOf(spans, end), [spans, end]);
+  useLayoutEffect(() => {
+    const canvas = ref.current;
+    const width = canvas.clientWidth * devicePixelRatio;
+    canvas.width = width;
+    canvas.height = 36 * devicePixelRatio;
+    const pen = canvas.getContext('2d');
+    const color = getComputedStyle(canvas);
+    const lanes = ['run', 'turn', 'approval', 'wait', 'attempt', 'call'];
+    for (const s of spans) {
+      const kind = kindsOf[s.kind] ?? 'wait';
+      pen.fillStyle = color.getPropertyValue(s.failed ? '--bad' : kind === 'call' || kind === 'group' ? '--tool' : kind === 'approval' ? '--warn' : kind === 'wait' || kind === 'wake' ? '--line-strong' : '--accent');
+      const x = scale.at(s.begin) * width;
+      const lane = Math.max(0, lanes.indexOf(kind === 'group' ? 'call' : kind === 'wake' ? 'wait' : kind));
+      pen.fillRect(x, (3 + lane * 5) * devicePixelRatio, Math.max(1, scale.at(s.end || end) * width - x), 4 * devicePixelRatio);
+    }
+  });
+  const place = (e) => { const box = ref.current.getBoundingClientRect(); return Math.max(0, Math.min(1, (e.clientX - box.left) / box.width)); };
+  const down = (e) => { from.current = place(e); setDrag([from.current, from.current]); e.currentTarget.setPointerCapture(e.pointerId); };
+  const move = (e) => { if (from.current !== null) { const x = place(e); setDrag([Math.min(from.current, x), Math.max(from.current, x)]); } };
+  const up = () => {
+    from.current = null;
+    if (drag && drag[1] - drag[0] > 0.01) choose([scale.timeAt(drag[0]), scale.timeAt(drag[1])]);
+    else if (drag) choose(null);
+    setDrag(null);
+  };
+  const shown = drag ?? (range ? [scale.at(range[0]), scale.at(range[1])] : null);
+  return html`<div class="overview" aria-hidden="true" title="Drag to choose a range" onPointerDown=${down} onPointerMove=${move} onPointerUp=${up}><canvas ref=${ref}></canvas>${shown ? html`<i style=${{ left: `${shown[0] * 100}%`, width: `${(shown[1] - shown[0]) * 100}%` }}></i>` : null}</div>`;
+}
+
+const screen = 540; // pixels of rows that are seen at once
+const over = 8; // rows that are drawn beyond them
+
+/** The rows that are seen, and a few more. */
+function Rows({ rows, draw, children }) {
+  const ref = useRef(null);
+  const [top, setTop] = useState(0);
+  const tall = matchMedia('(max-width: 719px)').matches ? 34 : 26;
+  const from = Math.max(0, Math.min(Math.floor(top / tall), rows.length - 1) - over);
+  const to = Math.min(rows.length, from + Math.ceil(screen / tall) + 2 * over);
+  return html`<div class="rows" ref=${ref} tabIndex="0" role="group" aria-label=${`${rows.length} bars`} style=${{ maxHeight: `${screen}px` }} onScroll=${(e) => setTop(e.target.scrollTop)}>${children}
+    <div style=${{ height: `${rows.length * tall}px`, position: 'relative' }}>${rows.slice(from, to).map((s, i) => draw(s, { position: 'absolute', top: `${(from + i) * tall}px`, left: 0, right: 0 }, from + i))}</div></div>`;
+}
+
 const runsOf = (spans) => [...new Set(spans.map((s) => s.run).filter(Boolean))].sort((a, b) => a - b);
 
 export function Timeline({ sid, seq, at, events, index }) {
   const last = events.at(-1)?.seq;
   const state = useLoaded((stop) => get(of(sid, '/timeline'), stop), [sid, last]);
-  const query = place.value.query;
-  return loaded(state, ({ spans: all }) => html`<${Drawn} all=${all} run=${Number(query.get('run')) || 0} at=${at ? events[index]?.time : 0} seq=${seq} />`, 8);
+  const { query } = place.value;
+  const range = (query.get('range') ?? '').split('-').map(Number);
+  return loaded(state, ({ spans: all }) => html`<${Drawn} all=${all} run=${Number(query.get('run')) || 0} range=${range.length === 2 && range[0] < range[1] ? range : null} timers=${query.get('timers') === '1'} at=${at ? events[index]?.time : 0} seq=${seq} />`, 8);
 }
 
-function Drawn({ all, run, at, seq }) {
-  const runs = runsOf(all);
+function Drawn({ all, run, range, timers, at, seq }) {
+  const runs = useMemo(() => runsOf(all), [all]);
   const chosen = run && runs.includes(run) ? run : runs.at(-1);
-  const spans = useMemo(() => (run === -1 ? all : all.filter((s) => s.run === chosen || !s.run)), [all, chosen, run]);
-  if (!all.length) return html`<${Empty} title="Nothing took time yet"><p>Runs, turns and calls are shown here.</p><//>`;
+  const ofRun = useMemo(() => (run === -1 ? all : all.filter((s) => s.run === chosen || !s.run)), [all, chosen, run]);
+  const wakes = ofRun.filter((s) => s.kind === 'wake').length;
+  const spans = useMemo(() => (timers ? ofRun : ofRun.filter((s) => s.kind !== 'wake')), [ofRun, timers]);
+  if (!spans.length) return html`<${Empty} title="Nothing took time yet"><p>Runs, turns and calls are shown here.</p><//>`;
   const open = spans.some((s) => !s.end);
-  const end = open ? Math.max(now.value, ...spans.map((s) => s.end || s.begin)) : Math.max(...spans.map((s) => s.end));
-  const scale = scaleOf(spans, end);
-  const rows = treeOf(spans);
-  return html`<div class="card-head"><label class="row"><span class="label">Run</span><select class="input" value=${run === -1 ? '-1' : chosen} onChange=${(e) => setQuery({ run: e.target.value })}>${runs.map((r) => html`<option key=${r} value=${r}>${r}</option>`)}<option value="-1">all</option></select></label>
-      <span class="label">${dateOf(scale.begin)} · ${took(scale.last - scale.begin)}${scale.gaps.length ? ` · ${scale.gaps.length} break${scale.gaps.length > 1 ? 's' : ''} in which nobody worked` : ''}</span></div>
-    <div style=${{ padding: '0 16px 12px 8px' }}><div class="lines">
-      <div class="ruler" aria-hidden="true"><span style=${{ left: 0 }}>${timeOf(scale.begin)}</span><span style=${{ left: '100%' }}>${timeOf(scale.last)}</span></div>
-      <div style=${{ position: 'absolute', left: 'var(--label)', right: 0, top: 0, bottom: 0, pointerEvents: 'none' }} aria-hidden="true">
-        ${scale.gaps.map(([a, b]) => html`<div class="gap" key=${a} style=${{ left: `${((scale.at(a) + scale.at(b)) / 2) * 100}%` }}><span>${took(b - a)}</span></div>`)}
-        ${at ? html`<div class="at-line" style=${{ left: `${scale.at(at) * 100}%` }}></div>` : null}
-      </div>
-      ${rows.slice(0, linesMax).map((s) => html`<${Line} key=${s.place} s=${s} scale=${scale} end=${end} cursor=${s.seq === seq && at} />`)}
-      ${rows.length > linesMax ? html`<p class="note">${rows.length - linesMax} more are not drawn: choose a run.</p>` : null}
+  const end = open ? Math.max(now.value, most(spans, (s) => s.end || s.begin)) : most(spans, (s) => s.end);
+  const scale = scaleOf(spans, end, range);
+  const rows = treeOf(range ? spans.filter((s) => s.begin <= range[1] && (s.end || end) >= range[0]) : spans);
+  return html`<div class="card-head"><label class="row"><span class="label">Run</span><select class="input" value=${run === -1 ? '-1' : chosen} onChange=${(e) => setQuery({ run: e.target.value, range: '' })}>${runs.map((r) => html`<option key=${r} value=${r}>${r}</option>`)}<option value="-1">all</option></select></label>
+      ${wakes ? html`<label class="row check"><input type="checkbox" checked=${timers} onChange=${(e) => setQuery({ timers: e.target.checked ? '1' : '' })} /><span class="label">${wakes} timer${wakes > 1 ? 's' : ''}</span></label>` : null}
+      <span class="label grow" id="span">${dateOf(scale.begin)} · ${took(scale.last - scale.begin)}${scale.gaps.length ? ` · ${scale.gaps.length} break${scale.gaps.length > 1 ? 's' : ''} in which nobody worked` : ''}${range ? ` · ${rows.length} of ${spans.length} bars` : ''}</span>
+      ${range ? html`<button type="button" class="btn" onClick=${() => setQuery({ range: '' })}>The whole time</button>` : null}</div>
+    <div class="timeline"><${Overview} spans=${spans} end=${end} range=${range} choose=${(r) => setQuery({ range: r ? r.join('-') : '' })} /><div class="lines">
+      <${Rows} rows=${rows} draw=${(s, style, n) => html`<${Line} key=${s.place} s=${s} scale=${scale} end=${end} cursor=${s.seq === seq && at} style=${style} n=${n} />`}>
+        <div class="ruler" aria-hidden="true"><span style=${{ left: 0 }}>${timeOf(scale.begin)}</span><span style=${{ left: '100%' }}>${timeOf(scale.last)}</span>${scale.gaps.map(([a, b]) => html`<span class="break" key=${a} style=${{ left: `${((scale.at(a) + scale.at(b)) / 2) * 100}%` }}>${took(b - a)}</span>`)}</div>
+        <div class="over" style=${{ height: `calc(${rows.length} * var(--row))` }} aria-hidden="true">
+          ${scale.gaps.map(([a, b]) => html`<div class="gap" key=${a} data-refold-gap=${b - a} style=${{ left: `${((scale.at(a) + scale.at(b)) / 2) * 100}%` }}></div>`)}
+          ${at ? html`<div class="at-line" style=${{ left: `${scale.at(at) * 100}%` }}></div>` : null}
+        </div>
+      <//>
     </div></div>
-    <div class="legend">${[['attempt', 'model'], ['call', 'tool'], ['turn', 'run, turn'], ['wait', 'waits'], ['approval', 'waits for a person'], ['failed', 'failed']].map(([k, words]) => html`<span key=${k}><i><span class=${`bar ${k}`} style=${{ width: '18px' }}></span></i>${words}</span>`)}</div>`;
+    <div class="legend">${[['attempt', 'model'], ['call', 'tool'], ['turn', 'run, turn'], ['wait', 'waits'], ['approval', 'waits for a person'], ['failed', 'failed'], ['overdue', 'overdue'], ['unknown', 'outcome unknown'], ['withdrawn', 'withdrawn']].map(([k, words]) => html`<span key=${k}><i><span class=${`bar ${k}`} style=${{ width: '18px' }}></span></i>${words}</span>`)}</div>`;
 }

@@ -1,7 +1,7 @@
 // Parts that pages share.
 import { computed, html, signal, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from './preact.js';
 import { base, Problem } from './api.js';
-import { ago, code, dateOf, flat, plain, pretty } from './text.js';
+import { ago, code, dateOf, flat, plain, pretty, size } from './text.js';
 
 /** The time, each second, for what says how long ago something was. */
 export const now = signal(Date.now());
@@ -154,6 +154,27 @@ export function lazy(load, name) {
     if (Part) return html`<${Part} ...${props} />`;
     return state.error ? html`<${Wrong} error=${state.error} again=${state.again} />` : html`<${Skeleton} />`;
   };
+}
+
+/** Gives a text to the browser as a file, which it never shows. */
+export function save(name, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: 'application/octet-stream' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+const briefMax = 4 << 10;
+const openMax = 64 << 10;
+
+/** A text of any length: its beginning, more of it, and all of it as a file. */
+export function Payload({ text, name }) {
+  const [open, setOpen] = useState(false);
+  const long = text.length > (open ? openMax : briefMax);
+  return html`<${Code} text=${long ? `${text.slice(0, open ? openMax : briefMax)}…` : text} />
+    ${long ? html`<div class="row"><span class="label grow">${open ? '64' : '4'} KiB of ${size(new Blob([text]).size)}</span>${open || text.length <= briefMax ? null : html`<button type="button" class="btn" onClick=${() => setOpen(true)}>More of it</button>`}<button type="button" class="btn" onClick=${() => save(name, text)}>All of it</button></div>` : null}`;
 }
 
 const treeMax = 200;

@@ -31,17 +31,30 @@ export function Tools({ sid, view, events, seq }) {
   }, 8);
 }
 
-export function Batch({ view }) {
-  const b = view.batch;
-  if (!b) return html`<${Empty} title="No batch of calls"><p>At this event the latest turn has no calls.</p><//>`;
-  const planned = new Set(b.groups.flat());
-  const refused = b.calls.map((c, i) => [c, i]).filter(([, i]) => !planned.has(i));
-  const one = (c, i) => html`<div class="job" key=${i} data-refold-call=${c.effect}><div class="row"><b class="mono clip grow">${plain(c.tool_name)}</b><${State} state=${c.status === 'awaiting' ? 'awaiting_approval' : c.status} /></div><span class="label mono">${c.effect}</span>${c.code ? html`<span class="tag bad clip">${plain(c.code)}</span>` : null}${c.detail ? html`<span class="label">${plain(c.detail)}</span>` : null}</div>`;
-  return html`<div class="panel-body stack">
-    <p class="soft">Batch of turn <b class="mono">${b.batch}</b> · ${b.calls.length} call${b.calls.length === 1 ? '' : 's'} in ${b.groups.length} group${b.groups.length === 1 ? '' : 's'} · plan <${Hash} hash=${b.plan_hash} />${b.excess ? html` · <span class="tag bad">${b.excess} beyond the 64 that may run</span>` : null}</p>
-    <div class="groups">${b.groups.map((g, i) => html`<div class="group-col" key=${i}><div class="row"><h2 class="h3">Group ${i + 1}</h2><span class="label">${i < b.group ? 'done' : i === b.group ? 'at work' : 'waits'}</span></div>${g.map((c) => one(b.calls[c], c))}</div>`)}</div>
-    ${refused.length ? html`<div><h2 class="h3">Without a group</h2><div class="groups" style=${{ marginTop: '8px' }}>${refused.map(([c, i]) => one(c, i))}</div></div>` : null}
-  </div>`;
+/** One call of a batch, and why it stands where it does. */
+function Job({ c, all }) {
+  return html`<div class="job" data-refold-call=${c.call}><div class="row"><b class="mono clip grow">${plain(c.tool)}</b><${State} state=${c.status} /></div><span class="label mono">${c.call}</span>
+    ${c.key ? html`<span class="label">${c.access === 'read' ? 'reads' : 'writes'} <span class="mono">${plain(c.key)}</span></span>` : null}
+    ${(c.conflicts ?? []).slice(-3).map((i) => html`<span class="label conflict" key=${i}>after <span class="mono">${all[i].call}</span>: ${c.parallel_safe && all[i].parallel_safe ? html`both use <span class="mono">${plain(c.key.length < all[i].key.length ? c.key : all[i].key)}</span>` : `${plain(c.parallel_safe ? all[i].tool : c.tool)} runs alone`}</span>`)}
+    ${c.conflicts?.length > 3 ? html`<span class="label">and after ${c.conflicts.length - 3} earlier ones</span>` : null}
+    ${c.asked_by ? html`<span class="tag warn">asked by ${plain(c.asked_by)}</span>` : null}
+    ${c.code ? html`<span class="tag bad clip">${plain(c.code)}</span>` : null}${c.detail ? html`<span class="label">${plain(c.detail)}</span>` : null}</div>`;
+}
+
+export function Batch({ sid, view, seq }) {
+  const { batch: seen } = view;
+  const state = useLoaded(async (stop) => (seen ? get(of(sid, `/batch?at=${seq}`), stop) : null), [sid, seen ? seq : 0]);
+  if (!seen) return html`<${Empty} title="No batch of calls"><p>At this event the latest turn has no calls.</p><//>`;
+  return loaded(state, (b) => {
+    if (!b) return null;
+    const groups = seen.groups.map((_, g) => b.calls.filter((c) => c.group === g + 1));
+    const refused = b.calls.filter((c) => !c.group);
+    return html`<div class="panel-body stack">
+      <p class="soft">Batch of turn <b class="mono">${b.batch}</b> · ${b.calls.length} call${b.calls.length === 1 ? '' : 's'} in ${groups.length} group${groups.length === 1 ? '' : 's'} · plan <${Hash} hash=${b.plan_hash} />${b.excess ? html` · <span class="tag bad">${b.excess} beyond the 64 that may run</span>` : null}</p>
+      <div class="groups">${groups.map((g, i) => html`<div class="group-col" key=${i}><div class="row"><h2 class="h3">Group ${i + 1}</h2><span class="label">${i < seen.group ? 'done' : i === seen.group ? 'at work' : 'waits'}</span></div>${g.map((c) => html`<${Job} key=${c.call} c=${c} all=${b.calls} />`)}</div>`)}</div>
+      ${refused.length ? html`<div><h2 class="h3">Without a group</h2><div class="groups" style=${{ marginTop: '8px' }}>${refused.map((c) => html`<${Job} key=${c.call} c=${c} all=${b.calls} />`)}</div></div>` : null}
+    </div>`;
+  }, 5);
 }
 
 export function Effects({ sid, events, seq, at }) {

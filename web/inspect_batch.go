@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -29,7 +28,7 @@ func (c *call) getBatch() (any, error) {
 	}
 	view := state.View().Batch
 	if view == nil {
-		return nil, problem(http.StatusNotFound, CodeNoTurn, "after event %d the latest turn has no calls", h.heads[place].Seq)
+		return BatchShown{Seq: h.heads[place].Seq, Calls: []BatchCall{}}, nil
 	}
 	if place, err = h.exact(view.Seq); err != nil {
 		return nil, err

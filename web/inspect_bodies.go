@@ -228,12 +228,12 @@ type TurnShown struct {
 
 // BatchShown is how the calls of a turn were planned.
 type BatchShown struct {
-	// The turn, such as r1t2.
-	Batch string `json:"batch" lim:"any"`
-	// Sequence of the event with the calls.
+	// The turn, such as r1t2. Absent: the latest one has no calls.
+	Batch string `json:"batch,omitempty" lim:"any"`
+	// Sequence of the event with the calls; without any, of the session's latest event.
 	Seq uint64 `json:"seq" lim:"1.."`
 	// Hash of the plan.
-	PlanHash string `json:"plan_hash" lim:"@hash"`
+	PlanHash string `json:"plan_hash,omitempty" lim:"any"`
 	// What the model said beside its calls: the beginning of it.
 	Text string `json:"text,omitempty" lim:"any"`
 	// The calls, in the model's order.

@@ -34,7 +34,7 @@ function Commands() {
     ...themes.map((t) => ({ name: `Theme: ${t}`, run: () => { theme.value = t; } })),
     { name: 'Keyboard shortcuts', run: () => { helping.value = true; } },
   ], []);
-  const words = text.toLowerCase().split(/\s+/);
+  const words = text.toLowerCase().replace(/^\.+/, '').split(/\s+/); // the key that opened it may be in it
   const found = all.filter((c) => words.every((w) => c.name.toLowerCase().includes(w)));
   const chosen = Math.min(at, found.length - 1);
   const run = (c) => { close(); setTimeout(c.run); };

@@ -85,7 +85,7 @@ function Line({ s, scale, end, cursor, style, n }) {
   const beside = right < 0.8 ? { left: `calc(${right * 100}% + 2px)` } : { right: `calc(${(1 - left) * 100}% + 2px)` };
   return html`<button type="button" class=${`line ${cursor ? 'at' : ''}`} style=${style} title=${flat(`${s.place}: ${words}`)} data-refold-place=${s.place} data-refold-kind=${s.kind} data-refold-row=${n} onClick=${() => s.seq && setQuery({ at: s.seq })}>
     <span class="what" style=${{ paddingLeft: `${8 + Math.min(s.depth, 5) * 12}px` }}><b>${s.place}</b><span class="clip soft">${plain(s.label || s.kind.replaceAll('_', ' '))}</span>${s.failed ? html`<span class="tag bad clip">${plain(s.code || 'failed')}</span>` : null}</span>
-    <span class="track">${s.end || !s.deadline ? null : html`<span class="bar ghost" style=${{ left: `${right * 100}%`, right: 0 }}></span>`}<span class=${`bar ${shape}`} style=${{ left: `${left * 100}%`, width: `max(3px, ${(right - left) * 100}%)` }}></span><span class="took" style=${beside}>${took(length)}${s.end ? '' : ' …'}</span></span>
+    <span class="track">${s.end || !s.deadline ? null : html`<span class="bar ghost" style=${{ left: `${right * 100}%`, right: 0 }}></span>`}<span class=${`bar ${shape}`} style=${{ left: `min(${left * 100}%, calc(100% - 3px))`, width: `max(3px, ${(right - left) * 100}%)` }}></span><span class="took" style=${beside}>${took(length)}${s.end ? '' : ' …'}</span></span>
   </button>`;
 }
 
@@ -93,7 +93,9 @@ function Line({ s, scale, end, cursor, style, n }) {
 function Overview({ spans, end, range, choose }) {
   const ref = useRef(null);
   const from = useRef(null);
-  const [drag, setDrag] = useState(null);
+  const dragged = useRef(null); // what is dragged now: events may come before it is drawn
+  const [drag, draw] = useState(null);
+  const setDrag = (part) => { dragged.current = part; draw(part); };
   const scale = useMemo(() => scaleOf(spans, end), [spans, end]);
   useLayoutEffect(() => {
     const canvas = ref.current;
@@ -101,11 +103,15 @@ function Overview({ spans, end, range, choose }) {
     canvas.width = width;
     canvas.height = 36 * devicePixelRatio;
     const pen = canvas.getContext('2d');
-    const color = getComputedStyle(canvas);
+    const colors = {};
+    for (const name of ['--bad', '--tool', '--warn', '--line-strong', '--accent']) { // the browser resolves what themes say
+      canvas.style.color = `var(${name})`;
+      colors[name] = getComputedStyle(canvas).color;
+    }
     const lanes = ['run', 'turn', 'approval', 'wait', 'attempt', 'call'];
     for (const s of spans) {
       const kind = kindsOf[s.kind] ?? 'wait';
-      pen.fillStyle = color.getPropertyValue(s.failed ? '--bad' : kind === 'call' || kind === 'group' ? '--tool' : kind === 'approval' ? '--warn' : kind === 'wait' || kind === 'wake' ? '--line-strong' : '--accent');
+      pen.fillStyle = colors[s.failed ? '--bad' : kind === 'call' || kind === 'group' ? '--tool' : kind === 'approval' ? '--warn' : kind === 'wait' || kind === 'wake' ? '--line-strong' : kind === 'run' || kind === 'turn' ? '--line-strong' : '--accent'];
       const x = scale.at(s.begin) * width;
       const lane = Math.max(0, lanes.indexOf(kind === 'group' ? 'call' : kind === 'wake' ? 'wait' : kind));
       pen.fillRect(x, (3 + lane * 5) * devicePixelRatio, Math.max(1, scale.at(s.end || end) * width - x), 4 * devicePixelRatio);
@@ -115,9 +121,10 @@ function Overview({ spans, end, range, choose }) {
   const down = (e) => { from.current = place(e); setDrag([from.current, from.current]); e.currentTarget.setPointerCapture(e.pointerId); };
   const move = (e) => { if (from.current !== null) { const x = place(e); setDrag([Math.min(from.current, x), Math.max(from.current, x)]); } };
   const up = () => {
+    const part = dragged.current;
     from.current = null;
-    if (drag && drag[1] - drag[0] > 0.01) choose([scale.timeAt(drag[0]), scale.timeAt(drag[1])]);
-    else if (drag) choose(null);
+    if (part && part[1] - part[0] > 0.01) choose(part.map(scale.timeAt));
+    else if (part) choose(null);
     setDrag(null);
   };
   const shown = drag ?? (range ? [scale.at(range[0]), scale.at(range[1])] : null);

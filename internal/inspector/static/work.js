@@ -41,12 +41,12 @@ function Job({ c, all }) {
     ${c.code ? html`<span class="tag bad clip">${plain(c.code)}</span>` : null}${c.detail ? html`<span class="label">${plain(c.detail)}</span>` : null}</div>`;
 }
 
-export function Batch({ sid, view, seq }) {
-  const { batch: seen } = view;
+export function Batch({ sid, view }) {
+  const { batch: seen, seq } = view;
   const state = useLoaded(async (stop) => (seen ? get(of(sid, `/batch?at=${seq}`), stop) : null), [sid, seen ? seq : 0]);
   if (!seen) return html`<${Empty} title="No batch of calls"><p>At this event the latest turn has no calls.</p><//>`;
   return loaded(state, (b) => {
-    if (!b) return null;
+    if (!b?.calls.length) return null;
     const groups = seen.groups.map((_, g) => b.calls.filter((c) => c.group === g + 1));
     const refused = b.calls.filter((c) => !c.group);
     return html`<div class="panel-body stack">

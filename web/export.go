@@ -195,22 +195,33 @@ func (x *exporter) tools() error {
 	return nil
 }
 
-// event writes an event, its bytes, and the state after it.
+// pass writes the answer of a path, and returns it.
+func (x *exporter) pass(path string) (text []byte, err error) {
+	if text, err = x.ask(path); err == nil {
+		x.left -= len(text)
+		err = x.line(path, text)
+	}
+	return text, err
+}
+
+// event writes an event, its bytes, the state after it, and the batch of that state.
 func (x *exporter) event(seq uint64) error {
-	state, event := fmt.Sprintf("%s/state?at=%d", x.at, seq), fmt.Sprintf("%s/events/%d", x.at, seq)
-	for _, path := range []string{state, event} {
-		text, err := x.ask(path)
-		if err == nil {
-			x.left -= len(text)
-			err = x.line(path, text)
-		}
-		var shown StateShown
-		if err == nil && path == state {
-			if err = json.Unmarshal(text, &shown); err == nil {
-				x.hashes = append(x.hashes, ProofState{N: shown.N, Hash: shown.View.Hash})
-			}
-		}
-		if err != nil {
+	event := fmt.Sprintf("%s/events/%d", x.at, seq)
+	text, err := x.pass(fmt.Sprintf("%s/state?at=%d", x.at, seq))
+	if err != nil {
+		return err
+	}
+	var shown StateShown
+	if err := json.Unmarshal(text, &shown); err != nil {
+		return err
+	}
+	x.hashes = append(x.hashes, ProofState{N: shown.N, Hash: shown.View.Hash})
+	paths := []string{event}
+	if shown.View.Batch != nil {
+		paths = append(paths, fmt.Sprintf("%s/batch?at=%d", x.at, seq))
+	}
+	for _, path := range paths {
+		if _, err := x.pass(path); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,9 @@
 // What may be done to a session: offered exactly where the table of runs allows it, and
 // previewed before it is sent. Pressing twice is pressing once: the key is made here.
-import { html, useEffect, useMemo, useState } from './preact.js';
+import { html, useMemo, useState } from './preact.js';
 import { may, newKey, of, post } from './api.js';
+import { Form, Preview, readJSON, usePreview } from './form.js';
 import { Dialog, Wrong, lazy } from './ui.js';
-import { plain } from './text.js';
-import { Changes } from './state.js';
 
 /**
  * The actions over a run, as docs/semantics.md has its table. ask is what the person may add:
@@ -22,60 +21,6 @@ export const actions = [
 
 /** Is an action offered in a state of a session? */
 export const isOffered = (action, view) => (action.when ? Boolean(view.run) && action.when.includes(view.lifecycle) : view.status === 'open');
-
-/** What would come of an event: what the fold makes of it on a copy. */
-export function usePreview(sid, event, after) {
-  const [shown, setShown] = useState(null);
-  const key = JSON.stringify(event);
-  useEffect(() => {
-    if (!event) { setShown(null); return undefined; }
-    const timer = setTimeout(() => post(of(sid, '/preview'), event).then(setShown, (error) => setShown({ error })), 250);
-    return () => clearTimeout(timer);
-  }, [sid, key, after]);
-  return shown;
-}
-
-export function Preview({ shown }) {
-  if (!shown) return html`<p class="note" role="status">Trying it on a copy of the state…</p>`;
-  if (shown.error) return html`<${Wrong} error=${shown.error} />`;
-  const said = (shown.said ?? []).map((n) => n.type);
-  const asks = (shown.effects ?? []).map((e) => e.effect);
-  const tried = JSON.stringify({ rejected: shown.rejected ?? '', said, effects: asks, withdrawn: shown.withdrawn ?? [] });
-  if (shown.rejected) return html`<p class="note bad" role="status" data-refold-preview=${tried}>It would have no effect: <b>${shown.rejected}</b>${shown.detail ? html` – ${plain(shown.detail)}` : null}</p>`;
-  return html`<div class="note" role="status" data-refold-preview=${tried}><p><b>What would come of it</b>, tried on a copy after event ${shown.after}:</p>
-    <p>${said.length ? `Notices: ${said.join(', ')}.` : 'No notice.'} ${asks.length ? `Asks: ${shown.effects.map((e) => `${e.effect} of ${e.class}/${e.target}`).join(', ')}.` : 'Asks nothing.'} ${shown.withdrawn?.length ? `Withdraws ${shown.withdrawn.join(', ')}.` : ''}</p>
-    <details><summary>${shown.changes?.length ?? 0} changes of the state</summary><${Changes} changes=${shown.changes ?? []} more=${shown.more} /></details></div>`;
-}
-
-/** Reads JSON that a person writes: {value}, or {error}. An empty text is no value. */
-export function readJSON(text) {
-  try { return { value: text.trim() ? JSON.parse(text) : undefined }; } catch (error) { return { error: error.message }; }
-}
-
-/**
- * A form with a preview: what would come of the event is told before it is sent. send posts
- * it with a key that is made here, so that pressing twice is pressing once.
- */
-export function Form({ sid, view, event, send, name, danger, fault, close, children }) {
-  const [error, setError] = useState(null);
-  const [sent, setSent] = useState(false);
-  const text = JSON.stringify(event);
-  const key = useMemo(newKey, [text]);
-  const shown = usePreview(sid, fault ? null : event, view.seq);
-  const submit = async (e) => {
-    e.preventDefault();
-    setSent(true);
-    try {
-      await send(key);
-      close();
-    } catch (problem) { setError(problem); setSent(false); }
-  };
-  return html`<form onSubmit=${submit}>${children}
-    ${fault ? html`<p class="note bad" role="status">${plain(fault)}</p>` : event ? html`<${Preview} shown=${shown} />` : null}
-    ${error ? html`<${Wrong} error=${error} />` : null}
-    <div class="foot"><button class=${`btn ${danger ? 'danger' : 'main'}`} disabled=${sent || !event || Boolean(fault) || !shown || Boolean(shown.rejected || shown.error)}>${name}</button></div>
-  </form>`;
-}
 
 /** One action, with what the person adds. */
 function Acting({ sid, view, action, close }) {

@@ -2,7 +2,7 @@
 // preview.
 import { html, useState } from './preact.js';
 import { get, of, post, put } from './api.js';
-import { Form, readJSON } from './controls.js';
+import { Form, readJSON } from './form.js';
 import { Tabs, Wrong, loaded, useLoaded } from './ui.js';
 import { limited, plain } from './text.js';
 

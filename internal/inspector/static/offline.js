@@ -48,6 +48,7 @@ export const post = async (path) => answer(`POST ${path}`);
 export const put = post;
 export const stream = post;
 export const follow = () => () => {};
+export const fileOf = async (path) => answer(path);
 export const of = (sid, rest = '') => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
 export const newKey = () => '';
 

@@ -98,10 +98,14 @@ func encoded(out io.Writer, content func(io.Writer) error) error {
 	return w.Close()
 }
 
-var imported = regexp.MustCompile(`(?:from |import\()'\./([a-z_]+\.js)'`)
+// What a module imports before it runs, and later.
+var (
+	imported = regexp.MustCompile(`from '\./([a-z_]+\.js)'`)
+	later    = regexp.MustCompile(`import\('\./([a-z_]+\.js)'\)`)
+)
 
 // reportModules returns the names and texts of the modules of an exported file, each after
-// those that it imports. What imports api.js gets offline.js.
+// those that it begins with. What imports api.js gets offline.js.
 func reportModules() (all [][2]string, err error) {
 	done := map[string]bool{}
 	var add func(name string, path []string) error
@@ -129,9 +133,15 @@ func reportModules() (all [][2]string, err error) {
 		all = append(all, [2]string{name, string(text)})
 		return nil
 	}
-	for _, name := range []string{"report.js", WorkerName} {
-		if err := add(name, nil); err != nil {
+	for roots := []string{"report.js", WorkerName}; len(roots) > 0; roots = roots[1:] {
+		from := len(all)
+		if err := add(roots[0], nil); err != nil {
 			return nil, err
+		}
+		for _, m := range all[from:] {
+			for _, found := range later.FindAllStringSubmatch(m[1], -1) {
+				roots = append(roots, found[1])
+			}
 		}
 	}
 	return all, nil

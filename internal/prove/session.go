@@ -136,21 +136,20 @@ func (p *Session) Page(page []byte) (events int, next uint64) {
 	return p.report.Events, 0
 }
 
-// event folds an event, unless it is not the one that the server folded.
+// event folds an event, and breaks off if it is not the one that the server folded.
 func (p *Session) event(e session.Event, chain codec.Hash) {
 	n := p.report.Events + 1
-	leaf := session.LeafOf(e)
-	before := p.state.Chain
-	if found := codec.Digest(append(before[:], leaf[:]...)); found != chain {
-		p.breaks(n, fmt.Sprintf("event number %d is not the one that the server folded: it was altered, or one before it is missing", n), chain.String(), found.String())
-		return
-	}
 	defer func() {
 		if v := recover(); v != nil {
 			p.breaks(n, fmt.Sprintf("the fold panicked at event number %d: %v", n, v), "", "")
 		}
 	}()
-	if _, err := p.state.Evolve(e); err != nil {
+	_, rejected := p.state.Evolve(e)
+	if p.state.Chain != chain {
+		p.breaks(n, fmt.Sprintf("event number %d is not the one that the server folded: it was altered, or one before it is missing", n), chain.String(), p.state.Chain.String())
+		return
+	}
+	if rejected != nil {
 		p.report.Rejected++
 	}
 	p.report.Events, p.report.Seq = n, e.Seq

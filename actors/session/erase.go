@@ -47,7 +47,7 @@ type SessionTombstone struct {
 	// Hash of the latest event, as in a snapshot.
 	Leaf string `msgpack:"leaf" lim:"@hash"`
 	// Number of notices.
-	NoticeN uint32 `msgpack:"notice_n"`
+	NoticeN uint64 `msgpack:"notice_n" lim:"0..NoticesMax"`
 	// Version of the rules that the session followed.
 	Rules int `msgpack:"rules" lim:"1..RulesVersion"`
 	// Sequence of the latest event.
@@ -75,7 +75,7 @@ func (s *State) Tombstone() (SessionTombstone, bool) {
 func (s *State) tombstone() SessionTombstone {
 	return SessionTombstone{
 		Chain: s.Chain.String(), Clock: s.Clock, Count: s.Count, Install: s.Install.String(), Leaf: s.Leaf.String(),
-		NoticeN: s.NoticeN, Rules: int(s.Rules), Seq: s.Seq,
+		NoticeN: uint64(s.NoticeN), Rules: int(s.Rules), Seq: s.Seq,
 	}
 }
 
@@ -134,7 +134,7 @@ func (s *State) beforeTombstone(e Event) {
 		if !ok {
 			return
 		}
-		s.Clock, s.Count, s.NoticeN, s.Rules, s.Seq = b.Clock, b.Count, b.NoticeN, uint8(b.Rules), b.Seq
+		s.Clock, s.Count, s.NoticeN, s.Rules, s.Seq = b.Clock, b.Count, uint32(b.NoticeN), uint8(b.Rules), b.Seq
 		s.Chain, s.Install, s.Leaf = hashOf(b.Chain), hashOf(b.Install), hashOf(b.Leaf)
 		s.forget()
 	}

@@ -12,6 +12,7 @@ import (
 // accepts by default.
 const (
 	EventBytesMax     = 768 << 10 // an event's payload; publishers refuse more before sending
+	NoticesMax        = 1<<32 - 1 // notices of a session
 	NoticeBytesMax    = 768 << 10 // a notice's JSON; a larger output is replaced by its sequence
 	SummaryBytesMax   = 8 << 10   // a summary's JSON
 	SummaryTextMax    = 200       // characters of the text in a summary

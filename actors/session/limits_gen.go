@@ -570,6 +570,9 @@ func (v *SessionTombstone) limits() *refusal {
 	if v.Count < 1 || v.Count > NumberMax {
 		return outside("count", int64(v.Count), 1, NumberMax)
 	}
+	if v.NoticeN > NoticesMax {
+		return outside("notice_n", int64(v.NoticeN), 0, NoticesMax)
+	}
 	if v.Rules < 1 || v.Rules > RulesVersion {
 		return outside("rules", int64(v.Rules), 1, RulesVersion)
 	}

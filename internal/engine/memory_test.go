@@ -366,7 +366,10 @@ func (m *memory) Publish(ctx context.Context, door session.Door, sid string, pay
 }
 
 func (m *memory) PublishAfter(ctx context.Context, door session.Door, sid string, payload []byte, after uint64) (seq uint64, err error) {
-	for e := range m.ReadSession(ctx, sid, after+1, 0, true) {
+	for e, err := range m.ReadSession(ctx, sid, after+1, 0, true) {
+		if err != nil {
+			return 0, err
+		}
 		return 0, fmt.Errorf("event %d is later: %w", e.Seq, journal.ErrOvertaken)
 	}
 	return m.Publish(ctx, door, sid, payload, "")

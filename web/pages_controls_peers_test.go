@@ -92,6 +92,7 @@ func TestPagePreviewsWhatComes(t *testing.T) {
 	press(p, `[data-refold-action="fail"]`)
 	fill(p, "dialog input", "no_answer")
 	w.sends(p, "RunFailed")
+	p.Eventually(`!document.querySelector("dialog")`)
 	if state := w.reaches("all", "/v1/sessions/s/runs/2", "failed"); state.Code != "no_answer" {
 		t.Errorf("got %+v, want the code that was written", state)
 	}
@@ -114,7 +115,7 @@ func (w *world) queue(p *browser.Page) {
 	press(p, "[data-refold-queued] .btn:not(.danger)")
 	fill(p, "dialog textarea", "Much later.")
 	w.sends(p, "RunEdited")
-	p.Eventually(has("[data-refold-queued]", "Much later."))
+	p.Eventually(`!document.querySelector("[data-refold-queued] textarea") && ` + has("[data-refold-queued]", "Much later."))
 	press(p, "[data-refold-queued] .btn.danger")
 	w.sends(p, "RunCancelRequested")
 	p.Eventually(has("dialog", "No run waits."))

@@ -49,7 +49,6 @@ export const put = post;
 export const fileOf = async (path) => answer(path);
 export const stream = post;
 export const follow = () => () => {};
-export const fileOf = async (path) => answer(path);
 export const of = (sid, rest = '') => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
 export const newKey = () => '';
 

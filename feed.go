@@ -192,6 +192,8 @@ func sizeOf(u Update) int {
 		return fixed + len(u.Call.Arguments) + len(u.Call.Detail)
 	case ApprovalAsked:
 		return fixed + len(u.Call.Arguments)
+	case ReplyAsked:
+		return fixed + len(u.Call.Arguments)
 	case ApprovalDecided:
 		return fixed + len(u.Call.Arguments) + len(u.Reason)
 	}

@@ -211,6 +211,12 @@ func (f *following) notice(n session.Notice) {
 			call = asked
 		}
 		f.emit(ApprovalAsked{f.next(runOf(d.Call)), call})
+	case session.ReplyRequested:
+		call := Call{Name: d.Call, Tool: d.ToolName, Arguments: d.Arguments}
+		if asked, ok := f.calls[d.Call]; ok {
+			call = asked
+		}
+		f.emit(ReplyAsked{f.next(runOf(d.Call)), call})
 	case session.RunFinished:
 		f.emit(RunEnded{f.next(d.Run), d.Lifecycle, d.Code, d.Detail, f.turns[d.Run], &d})
 		delete(f.turns, d.Run)

@@ -162,6 +162,9 @@ func placed(u Update, at position) Update {
 	case ApprovalDecided:
 		u.at = at
 		return u
+	case ReplyAsked:
+		u.at = at
+		return u
 	case RunQueued:
 		u.at = at
 		return u

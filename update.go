@@ -3,7 +3,7 @@ package refold
 import "github.com/refold/refold/actors/session"
 
 // Update is one thing that happened in a session: Text, TextRestarted, ToolAsked,
-// ToolEnded, ApprovalAsked, ApprovalDecided, RunQueued, RunStarted, RunPaused,
+// ToolEnded, ApprovalAsked, ApprovalDecided, ReplyAsked, RunQueued, RunStarted, RunPaused,
 // RunResumed, RunEnded, Waiting or Partial. Text arrives while the model writes it;
 // everything is what the log says in the end, in its order, each once.
 type Update interface {
@@ -61,6 +61,11 @@ type (
 		Call     Call   // without an end
 		Decision string // approve or deny
 		Reason   string
+	}
+	// ReplyAsked is a call that waits for a reply: see Session.Questions.
+	ReplyAsked struct {
+		about
+		Call Call // without an end
 	}
 	// RunQueued is a run that waits for another one.
 	RunQueued struct{ about }

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
 
@@ -69,17 +68,26 @@ func (c *Client) Approvals(ctx context.Context, sid string) ([]Approval, error) 
 
 // ApprovalsNamed is Approvals for the sessions whose names begin with a text.
 func (c *Client) ApprovalsNamed(ctx context.Context, beginning string) ([]Approval, error) {
-	var sids []string
+	sids, err := c.sessionsThat(ctx, beginning, mayHideApproval)
+	if err != nil {
+		return nil, err
+	}
+	return c.approvalsIn(ctx, sids)
+}
+
+// sessionsThat returns the sessions whose names begin with a text and that wait for one of
+// these, sorted.
+func (c *Client) sessionsThat(ctx context.Context, beginning string, waits []string) (sids []string, err error) {
 	for row, err := range c.Index(ctx, IndexOptions{Name: beginning}) {
 		switch {
 		case err != nil:
 			return nil, err
-		case slices.Contains(mayHideApproval, row.WaitsFor):
+		case slices.Contains(waits, row.WaitsFor):
 			sids = append(sids, row.Session)
 		}
 	}
 	slices.Sort(sids)
-	return c.approvalsIn(ctx, sids)
+	return sids, nil
 }
 
 // mayHideApproval is what a session waits for in which a call may wait for a person: a
@@ -90,7 +98,12 @@ var mayHideApproval = []string{"approval", "tools", "host_loop", "space"}
 const viewsAtOnce = 8
 
 func (c *Client) approvalsIn(ctx context.Context, sids []string) ([]Approval, error) {
-	found, errs := make([][]Approval, len(sids)), make([]error, len(sids))
+	return inViews(ctx, c, sids, c.approvalsOf)
+}
+
+// inViews returns what fn finds in the views of sessions, in their order.
+func inViews[T any](ctx context.Context, c *Client, sids []string, fn func(context.Context, *session.View) ([]T, error)) ([]T, error) {
+	found, errs := make([][]T, len(sids)), make([]error, len(sids))
 	slots := make(chan struct{}, viewsAtOnce)
 	var all sync.WaitGroup
 	for i, sid := range sids {
@@ -99,7 +112,7 @@ func (c *Client) approvalsIn(ctx context.Context, sids []string) ([]Approval, er
 			defer func() { <-slots }()
 			v, err := c.View(ctx, sid)
 			if err == nil {
-				found[i], err = c.approvalsOf(ctx, &v)
+				found[i], err = fn(ctx, &v)
 			}
 			errs[i] = err
 		})
@@ -118,16 +131,11 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 		}
 		a := Approval{
 			Session: v.Session, Run: v.Run.Number, Call: call.Effect, ToolID: call.ToolID, ToolName: call.ToolName,
-			Arguments: call.Arguments, ArgsHash: call.ArgsHash, Deadline: call.Deadline,
+			ArgsHash: call.ArgsHash, Deadline: call.Deadline,
 			Code: call.Code, Detail: call.Detail,
 		}
-		if codec.Sum([]byte(a.Arguments)).String() != a.ArgsHash { // too large for the view
-			if a.Arguments, err = c.Arguments(ctx, v.Session, a.Call); err != nil {
-				return nil, err
-			}
-			if codec.Sum([]byte(a.Arguments)).String() != a.ArgsHash {
-				return nil, fmt.Errorf("%s of session %s changed while it was read: read it again", a.Call, a.Session)
-			}
+		if a.Arguments, err = c.argumentsOf(ctx, v.Session, &call); err != nil {
+			return nil, err
 		}
 		if call.Pack != nil {
 			if a.Pack, err = c.packOf(ctx, v.Session, a.Call, call.Pack); err != nil {

@@ -34,7 +34,7 @@ type Notice struct {
 
 // Body returns Data decoded by Type, as a value: one of session.SessionOpened,
 // RunPlaced (of RunQueued and RunStarted), RunFinished, EventRejected,
-// ToolRejected, CallsPlanned, ApprovalRequested, BudgetExceeded, ModelChanged, ContextCleared,
+// ToolRejected, CallsPlanned, ApprovalRequested, ReplyRequested, BudgetExceeded, ModelChanged, ContextCleared,
 // ContextCut, LimitNear, SessionChanged, SessionQuarantined, SessionReleased,
 // WorkspaceStaged, WorkspaceApplied, WorkspaceFailed, WorkspaceGone and
 // WorkspaceDisplaced, or of TurnSettled and CallSettled, which are progress. It is
@@ -65,6 +65,7 @@ var bodies = map[string]func(json.RawMessage) any{
 	session.NoticeToolRejected:       bodyOf[session.ToolRejected],
 	session.NoticeCallsPlanned:       bodyOf[session.CallsPlanned],
 	session.NoticeApprovalRequested:  bodyOf[session.ApprovalRequested],
+	session.NoticeReplyRequested:     bodyOf[session.ReplyRequested],
 	session.NoticeBudgetExceeded:     bodyOf[session.BudgetExceeded],
 	session.NoticeModelChanged:       bodyOf[session.ModelChanged],
 	session.NoticeContextCleared:     bodyOf[session.ContextCleared],

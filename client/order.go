@@ -33,6 +33,8 @@ func turnOfCall(body any, run uint32) (turn uint32, ok bool) {
 		call = d.Effect
 	case session.ApprovalRequested:
 		call = d.Call
+	case session.ReplyRequested:
+		call = d.Call
 	}
 	of, _, ok := strings.Cut(call, "c")
 	if !ok {

@@ -181,6 +181,7 @@ func TestZeroOptionsDoNotPanic(t *testing.T) {
 		"bridgetest.New":                   bridgetest.New,
 		"client.Client.Apply":              w.Apply,
 		"client.Client.Approve":            w.Approve,
+		"client.Client.Reply":              w.Reply,
 		"client.Client.Cancel":             w.Cancel,
 		"client.Client.Compact":            w.Compact,
 		"client.Client.CompleteRun":        w.CompleteRun,

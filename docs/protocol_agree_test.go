@@ -58,6 +58,9 @@ var unsaid = map[string]string{
 	"is the name of":                  "names that are kept",
 	"none name no space":              "names that are kept",
 	"dry: stages nothing":             "two fields that exclude each other",
+	"or declined in its place":        "two fields that exclude each other",
+	"says who answers a call":         "the kind of executor",
+	"of the answer to a call":         "the kind of executor",
 	"grant.manifest: is only":         "who says it",
 	"is no public nkey":               "a checksum",
 	"1, 1.4 or 1.4.2":                 "a language of its own",
@@ -314,8 +317,9 @@ func agreeing() []string { return append(session.EventTypes(), "InstallRecord") 
 
 // inviolable is what no message can violate, or not alone: an optional text that is
 // empty counts as absent; no registry has needs at all; a pack's grant may lack one
-// of three; what a pack may bring is listed twice.
-var inviolable = regexp.MustCompile(`/ApprovalDecided\.json#/properties/arguments minLength$|/ToolSpec\.json#/properties/needs|/Grant\.json#/then/anyOf/|^/data/grant/may/\* .* type$`)
+// of three; what a pack may bring is listed twice; a reply with an output does not
+// decline.
+var inviolable = regexp.MustCompile(`/ApprovalDecided\.json#/properties/arguments minLength$|/ReplyGiven\.json#/properties/declined |/ToolSpec\.json#/properties/needs|/Grant\.json#/then/anyOf/|^/data/grant/may/\* .* type$`)
 
 // onceInside takes from the places of later messages what lies deeper in a schema
 // that an earlier one has, too: the checks of one type are one function. The

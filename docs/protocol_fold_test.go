@@ -252,6 +252,9 @@ func reach(t *testing.T, typ string) *folding {
 	case session.TypeApprovalDecided:
 		steps[0] = `configure {"provider":"openai","model":"m1","active_tools":["pay"]}`
 		steps[2] = `settle r1t1 calls pay{}`
+	case session.TypeReplyGiven:
+		steps[0] = `configure {"provider":"openai","model":"m1","active_tools":["wait_for"]}`
+		steps[2] = `settle r1t1 calls wait_for{"name":"payment 7"}`
 	case session.TypeRunEdited:
 		steps[2] = `run "then"`
 	case session.TypeRunResumeRequested:

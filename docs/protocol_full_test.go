@@ -34,7 +34,7 @@ func full(t *testing.T, typ string, f *folding) any {
 		return session.SessionConfigured{RunConfig: fullConfig(t), QueueMax: 3}
 	case session.TypeToolRegistrySet:
 		return session.ToolRegistrySet{
-			DefaultProfile: "mine", ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t)},
+			DefaultProfile: "mine", ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t), fullQuestion(t)},
 		}
 	case session.TypeToolCallsObserved:
 		return session.ToolCallsObserved{
@@ -105,7 +105,7 @@ func fullConfig(t *testing.T) session.RunConfig {
 	t.Helper()
 	config := session.RunConfig{
 		ActiveTools: &[]string{"read_file", "host.exec"}, Budget: fullBudget(), Completion: session.CompletionExplicit,
-		DeadlinesMS: &session.DeadlinesMS{Approval: 3_600_000, Call: 60_000, Run: 7_200_000, Turn: 120_000},
+		DeadlinesMS: &session.DeadlinesMS{Approval: 3_600_000, Call: 60_000, Reply: 3_600_000, Run: 7_200_000, Turn: 120_000},
 		Disable:     []string{"shell"}, Enable: []string{"edit_file"}, Force: []string{"host.fs.stat"}, Model: "m1",
 		Params: raw(t, `{"temperature":0.5}`), Profile: "gemini", PromptPack: "default", PromptRefs: &[]codec.Ref{codec.RefOf([]byte("x"))}, Provider: "openai",
 		Prices:   &session.Prices{CacheRead: 125_000, CacheWrite: 1_562_500, Input: 1_250_000, Models: []session.ModelPrice{{CacheRead: 1, CacheWrite: 2, Input: 3, Model: "large", Output: 4}}, Output: 10_000_000},
@@ -161,6 +161,16 @@ func fullTool(t *testing.T) planner.ToolSpec {
 	}
 }
 
+// fullQuestion is fullTool for a tool that nobody carries out.
+func fullQuestion(t *testing.T) planner.ToolSpec {
+	t.Helper()
+	tool := fullTool(t)
+	tool.ToolID, tool.ToolName, tool.Alternates[0].ToolName = "desk.confirm", "confirm", "sure"
+	tool.ResourceKey = "desk:{who}"
+	tool.Executor = planner.Executor{By: planner.ByClients, Kind: planner.ExecutorReply, ResultSchema: raw(t, `{"type":"object"}`)}
+	return tool
+}
+
 func fullProfiles(t *testing.T) []planner.Profile {
 	t.Helper()
 	return []planner.Profile{{Profile: "mine", Steps: fullSteps(t, []planner.ToolSpec{fullTool(t)}, "crm.lookup"), Tools: []string{"crm.lookup"}}}
@@ -169,7 +179,7 @@ func fullProfiles(t *testing.T) []planner.Profile {
 // fullInstall is an install record with all its fields.
 func fullInstall(t *testing.T) session.InstallRecord {
 	t.Helper()
-	config, tools := fullConfig(t), []planner.ToolSpec{fullTool(t)}
+	config, tools := fullConfig(t), []planner.ToolSpec{fullTool(t), fullQuestion(t)}
 	own := []string{"crm.lookup"}
 	config.ActiveTools, config.Disable, config.Enable, config.Force, config.Profile = &own, own, own, own, "mine"
 	config.Steps = fullSteps(t, tools, own[0])

@@ -147,7 +147,7 @@ func TestEveryFieldIsSetOnce(t *testing.T) {
 			// No arguments that the fold takes, and no pack of the scenarios, are too large for a
 			// notice in this release; those
 			// in the queue are runs as the active one is.
-			if !said[field] && field != "ApprovalRequested.arguments_seq" && !strings.HasSuffix(field, "pack.cut") && !strings.HasPrefix(field, "View.queue.") {
+			if !said[field] && field != "ApprovalRequested.arguments_seq" && field != "ReplyRequested.arguments_seq" && !strings.HasSuffix(field, "pack.cut") && !strings.HasPrefix(field, "View.queue.") {
 				t.Errorf("%s: is never said", field)
 			}
 		}

@@ -11,6 +11,11 @@ type AnswerSchema struct{ schema *schema }
 // programs write that of older drafts, and keywords that draft 2020-12 does not
 // have allow everything.
 func CompileAnswerSchema(raw codec.Raw) (compiled AnswerSchema, problem string) {
+	return compileAnswerSchema(raw, new(registryRoom))
+}
+
+// compileAnswerSchema is CompileAnswerSchema; the schema's size counts into room.
+func compileAnswerSchema(raw codec.Raw, room *registryRoom) (compiled AnswerSchema, problem string) {
 	var members codec.Pairs
 	if err := codec.Decode(raw, &members); err != nil {
 		return AnswerSchema{}, "is a JSON object"
@@ -27,7 +32,7 @@ func CompileAnswerSchema(raw codec.Raw) (compiled AnswerSchema, problem string) 
 			return AnswerSchema{}, "is not in the canonical encoding"
 		}
 	}
-	compiled.schema, problem = compileSchema(raw, new(registryRoom))
+	compiled.schema, problem = compileSchema(raw, room)
 	return compiled, problem
 }
 

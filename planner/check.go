@@ -78,7 +78,16 @@ type Checker struct {
 	// key.
 	Root string
 
-	steps int // taken by the checks so far
+	steps   int          // taken by the checks so far
+	answers registryRoom // of the schemas of answers so far
+}
+
+// AnswerProblem says what is wrong with the schema of an answer, which the arguments of
+// a call have; "" if nothing is. The schemas of a batch together cost no more than
+// those of a registry.
+func (k *Checker) AnswerProblem(raw codec.Raw) string {
+	_, problem := compileAnswerSchema(raw, &k.answers)
+	return problem
 }
 
 // Check is the function Check.
@@ -166,7 +175,7 @@ const PolicyDenies = "the install policy denies the call"
 // verdictRejection returns the rejection that follows from a tool's verdict.
 func verdictRejection(reg *Registry, floor *Floor, t ToolIndex, v Verdict) Rejection {
 	spec := &reg.tools[t].spec
-	bound := spec.Executor.Kind != "" && spec.Executor.Target != ""
+	bound := spec.Executor.Kind != ""
 	switch {
 	case v.Reason == NotListed:
 		return reject(ToolDisabled, "the tool is not offered in this turn")

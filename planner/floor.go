@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,9 @@ func NewFloor(record *Registry) *Floor {
 	f := &Floor{record: record, targets: map[string]*targetFloor{}}
 	for i := range record.tools {
 		spec := &record.tools[i].spec
+		if spec.Executor.Target == "" { // nobody carries its calls out
+			continue
+		}
 		target, known := f.targets[spec.Executor.Target]
 		if !known {
 			target = &targetFloor{name: spec.Executor.Target, common: slices.Clone(spec.Requires), asks: true}
@@ -43,6 +47,9 @@ func NewFloor(record *Registry) *Floor {
 	}
 	for i := range record.tools {
 		target := f.targets[record.tools[i].spec.Executor.Target]
+		if target == nil {
+			continue
+		}
 		slices.Sort(target.union)
 		target.union = slices.Compact(target.union)
 	}
@@ -83,6 +90,10 @@ func (t *tool) floors(path string, other *tool) *RegistryError {
 		return fault(path+".approval", "is %s for %s", quoted(record.Approval), of)
 	case spec.Executor.Kind != record.Executor.Kind:
 		return fault(path+".executor.kind", "is %s for %s", record.Executor.Kind, of)
+	case spec.Executor.By == ByClients && record.Executor.By == ByApprovers:
+		return fault(path+".executor.by", "is %s for %s", ByApprovers, of)
+	case len(record.Executor.ResultSchema) > 0 && !bytes.Equal(spec.Executor.ResultSchema, record.Executor.ResultSchema):
+		return fault(path+".executor.result_schema", "is another for %s", of)
 	case spec.ParallelSafe && !record.ParallelSafe:
 		return fault(path+".parallel_safe", "is false for %s", of)
 	case lacks != "":

@@ -68,18 +68,35 @@ type Descriptor struct {
 }
 
 // Executor names what carries a tool out.
+//
+//wire:rule {"if": {"properties": {"kind": {"enum": ["reply", "sleep"]}}}, "then": {"properties": {"target": false}}, "else": {"properties": {"by": false, "result_schema": false}, "required": ["target"]}}
 type Executor struct {
+	// Of kind reply: who may answer. approvers: who decides over approvals (the default).
+	// clients: whoever may request runs, too.
+	By string `msgpack:"by,omitempty" lim:"enum=approvers|clients"`
 	// effect: a bridge that serves the target. host_loop: the program that drives the
-	// session.
-	Kind string `msgpack:"kind" lim:"enum=effect|host_loop"`
-	// The target of the bridges, or of the host loop, that carry calls out.
-	Target string `msgpack:"target" lim:"@token"`
+	// session. reply: whoever answers, with a ReplyGiven. sleep: the session, when the time
+	// has come.
+	Kind string `msgpack:"kind" lim:"enum=effect|host_loop|reply|sleep"`
+	// Of kind reply: JSON Schema 2020-12 of the answer. Absent: any answer counts.
+	ResultSchema codec.Raw `msgpack:"result_schema,omitempty" lim:"object"`
+	// Of the kinds effect and host_loop: the target of the bridges, or of the host loop,
+	// that carry calls out.
+	Target string `msgpack:"target,omitempty" lim:"@token"`
 }
+
+// The values of Executor.By: who may answer a call of kind reply.
+const (
+	ByApprovers = "approvers" // the default, also when empty
+	ByClients   = "clients"
+)
 
 // The kinds of executor.
 const (
 	ExecutorEffect   = "effect"    // a bridge that serves Target
 	ExecutorHostLoop = "host_loop" // the program that drives the session
+	ExecutorReply    = "reply"     // whoever answers: a person, or a program
+	ExecutorSleep    = "sleep"     // the session, when the time has come
 	ExecutorSpace    = "space"     // the session, by a sync of a space. Reserved for the session's own tools
 )
 

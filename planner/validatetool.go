@@ -62,11 +62,8 @@ func (t *tool) checkBinding(path string, from origin) *RegistryError {
 	if spec.DeadlineMS < 0 || spec.DeadlineMS > DeadlineMSMax {
 		return fault(path+".deadline_ms", "is 0 (the default) to %d, not %d", DeadlineMSMax, spec.DeadlineMS)
 	}
-	if k := spec.Executor.Kind; k != ExecutorEffect && k != ExecutorHostLoop && (k != ExecutorSpace || from != ofSession) {
-		return fault(path+".executor.kind", "is %s or %s, not %+q", ExecutorEffect, ExecutorHostLoop, clip(k, NameBytesMax))
-	}
-	if !IsName(spec.Executor.Target) {
-		return fault(path+".executor.target", "is a subject token, 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(spec.Executor.Target, NameBytesMax))
+	if bad := spec.Executor.check(path+".executor", from); bad != nil {
+		return bad
 	}
 	if len(spec.Needs) > 0 && from != ofPack {
 		return fault(path+".needs", "are for tools of a pack: nobody could tell what is missing here")
@@ -88,6 +85,40 @@ func (t *tool) checkBinding(path string, from origin) *RegistryError {
 		return fault(path+".resource_kind", "is text or path, not %+q", clip(string(spec.ResourceKind), NameBytesMax))
 	}
 	t.template.path = spec.ResourceKind == ResourcePath
+	return nil
+}
+
+// check checks an executor by itself, and fills in its default.
+func (e *Executor) check(path string, from origin) *RegistryError {
+	switch {
+	case e.Kind == ExecutorReply && e.By == "":
+		e.By = ByApprovers
+	case e.Kind == ExecutorReply && e.By != ByApprovers && e.By != ByClients:
+		return fault(path+".by", "is %s or %s, not %+q", ByApprovers, ByClients, clip(e.By, NameBytesMax))
+	case e.Kind != ExecutorReply && e.By != "":
+		return fault(path+".by", "says who answers a call of kind %s: leave it out", ExecutorReply)
+	}
+	switch e.Kind {
+	case ExecutorEffect, ExecutorHostLoop, ExecutorReply, ExecutorSleep:
+	default:
+		if e.Kind != ExecutorSpace || from != ofSession {
+			return fault(path+".kind", "is %s, %s, %s or %s, not %+q", ExecutorEffect, ExecutorHostLoop, ExecutorReply, ExecutorSleep, clip(e.Kind, NameBytesMax))
+		}
+	}
+	if len(e.ResultSchema) > 0 {
+		if e.Kind != ExecutorReply {
+			return fault(path+".result_schema", "is of the answer to a call of kind %s: leave it out", ExecutorReply)
+		}
+		if _, problem := CompileAnswerSchema(e.ResultSchema); problem != "" {
+			return fault(path+".result_schema", "%s", problem)
+		}
+	}
+	switch bridged := e.Kind != ExecutorReply && e.Kind != ExecutorSleep; {
+	case bridged && !IsName(e.Target):
+		return fault(path+".target", "is a subject token, 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(e.Target, NameBytesMax))
+	case !bridged && e.Target != "":
+		return fault(path+".target", "names who carries calls out, and nobody does of kind %s: leave it out", e.Kind)
+	}
 	return nil
 }
 

@@ -68,6 +68,11 @@ const (
 	CallersRunStopped
 
 	SessionErased
+
+	// How a call ended that waited for a reply or for a time.
+	NotAnswered
+	Slept
+	StillWaiting
 )
 
 // All returns the sentences by number. The first stands for the text of somebody else.
@@ -135,4 +140,8 @@ var table = [...]string{
 	CallersRunStopped: "the run whose call requested it was stopped",
 
 	SessionErased: "the session was erased",
+
+	NotAnswered:  "nobody answered by the deadline",
+	Slept:        "{0} seconds have passed",
+	StillWaiting: "the run was stopped while the call waited",
 }

@@ -79,24 +79,31 @@ func readFormat(raw codec.Raw) (f ResponseFormat, ok bool) {
 
 // problemOf returns what is wrong with an answer; "" if nothing is.
 func (f *ResponseFormat) problemOf(b *GenerationSettled) (problem sentence.Text) {
-	switch output := b.Text; {
-	case b.isSilent():
+	if b.isSilent() {
 		problem = sentence.Say(sentence.AnswerEmpty)
-	case output.Blob != nil:
-		problem = sentence.Say(sentence.AnswerBlob, strconv.Itoa(TextBytesMax))
-	case len(output.Parts) > 0:
-		problem = sentence.Say(sentence.AnswerParts)
-	default:
-		schema, fault := planner.CompileAnswerSchema(f.Schema)
-		if fault == "" {
-			fault = schema.Check([]byte(output.Text))
-		}
-		problem = sentence.Own(fault)
+	} else {
+		problem = schemaProblem(f.Schema, b.Text)
 	}
 	if reason := b.oddFinish(); problem != "" && reason != "" {
 		problem = problem.And(sentence.AnswerEnded, sentence.Quoted(sentence.Clip(reason, CodeBytesMax)))
 	}
 	return problem
+}
+
+// schemaProblem returns what is wrong with an answer that must be one JSON text of a
+// schema; "" if nothing is.
+func schemaProblem(schema codec.Raw, output *Content) sentence.Text {
+	switch {
+	case output.Blob != nil:
+		return sentence.Say(sentence.AnswerBlob, strconv.Itoa(TextBytesMax))
+	case len(output.Parts) > 0:
+		return sentence.Say(sentence.AnswerParts)
+	}
+	compiled, fault := planner.CompileAnswerSchema(schema)
+	if fault == "" {
+		fault = compiled.Check([]byte(output.Text))
+	}
+	return sentence.Own(fault)
 }
 
 // isFaulty reports whether the answer that would end the run does not have the

@@ -35,6 +35,10 @@ func (s *State) startBatch(observed []ObservedCall, limited bool) {
 			rejection, detail = planner.Rejection{Code: planner.InvalidArguments}, sentence.Say(sentence.ArgumentsCut)
 		}
 		if rejection.OK() {
+			rejection = s.waitFault(c.ToolID, c.Arguments, &checker)
+			detail = sentence.Own(rejection.Detail)
+		}
+		if rejection.OK() {
 			rejection = s.skillFault(c.ToolID, c.Arguments, &loading)
 			detail = sentence.Own(rejection.Detail)
 		}
@@ -157,12 +161,20 @@ func (s *State) openCall(i int) bool {
 		}
 	}
 	deadline, runMS := callDeadline(&s.Run.Config, s.turnRegistry.Tool(tool).DeadlineMS)
+	if s.needsNobody(c) {
+		deadline, runMS = s.waitDeadline(c), 1
+	}
 	c.Status, c.At, c.Deadline, c.RunMS = CallOpen, s.Clock, s.Clock+deadline, runMS
 	c.Host = s.Host // replaced when it changes, never written to
 	switch {
 	case s.isEnable(c):
 		c.Host = nil
 		s.enableNow(i)
+	case s.needsNobody(c):
+		c.Host = nil
+		if s.kindOf(c) == planner.ExecutorReply {
+			s.replyRequested(i)
+		}
 	case strings.HasPrefix(c.ToolID, extensionsPrefix) && s.turnSpace().Grants == nil:
 		x := s.spaces()
 		x.Turn.Grants = x.UsedGrants()
@@ -484,6 +496,9 @@ func (s *State) editFault(c *Call, arguments string) *refusal {
 	if why := planner.CheckArguments(s.turnRegistry, &t.Toolset, tool, arguments); !why.OK() {
 		return refuse(RejectInvalidData, "arguments: "+why.Detail)
 	}
+	if why := s.waitFault(c.ToolID, arguments, new(planner.Checker)); !why.OK() {
+		return refuse(RejectInvalidData, "arguments: "+why.Detail)
+	}
 	loading := s.otherSkillsLoading(c)
 	if why := s.skillFault(c.ToolID, arguments, &loading); !why.OK() {
 		return refuse(RejectInvalidData, "arguments: "+why.Detail)
@@ -504,19 +519,14 @@ func (s *State) editFault(c *Call, arguments string) *refusal {
 
 // awaiting returns the call that waits for this decision.
 func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
-	p, ok := parseName(b.Call)
-	t := s.Turn
+	p, isOver, bad := s.callNamed(b.Call)
 	switch {
-	case !ok || p.kind != kindTool:
-		return 0, refuse(RejectUnknownCall, "call: must name a call, such as r1t2c0, not "+sentence.Quoted(b.Call))
-	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
-		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
-	case p.run < t.Run || p.turn < t.Number:
+	case bad != nil:
+		return 0, bad
+	case isOver:
 		return 0, refuse(RejectApprovalStale, b.Call+" ended long ago")
-	case t.Batch == nil || int(p.n) >= len(t.Batch.Calls):
-		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
 	}
-	c := &t.Batch.Calls[p.n]
+	c := &s.Turn.Batch.Calls[p.n]
 	switch {
 	case c.Status != CallAwaiting:
 		return 0, refuse(RejectApprovalStale, b.Call+" does not wait for approval: it is "+string(c.Status))
@@ -524,6 +534,24 @@ func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
 		return 0, refuse(RejectApprovalStale, "args_hash: must be that of the waiting call, "+c.Approval.ArgsHash.String())
 	}
 	return int(p.n), nil
+}
+
+// callNamed returns the place of a call that the session has made. isOver means that it
+// is of an earlier turn than the latest.
+func (s *State) callNamed(name string) (p Place, isOver bool, bad *refusal) {
+	p, ok := parseName(name)
+	t := s.Turn
+	switch {
+	case !ok || p.kind != kindTool:
+		return p, false, refuse(RejectUnknownCall, "call: must name a call, such as r1t2c0, not "+sentence.Quoted(name))
+	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
+		return p, false, refuse(RejectUnknownCall, "this session has made no call "+name)
+	case p.run < t.Run || p.turn < t.Number:
+		return p, true, nil
+	case t.Batch == nil || int(p.n) >= len(t.Batch.Calls):
+		return p, false, refuse(RejectUnknownCall, "this session has made no call "+name)
+	}
+	return p, false, nil
 }
 
 // whyNotNow returns why a call that waits for a person would be refused if it was
@@ -678,6 +706,8 @@ func (s *State) mayBeSettled(c *Call, r *ToolCallSettled) *refusal {
 	switch {
 	case c.done() && c.Result != r.result():
 		return mismatch(r.Effect + " has another result")
+	case !c.done() && s.needsNobody(c):
+		return mismatch(r.Effect + " waits for a reply or for a time: nothing else ends it")
 	case c.Status == CallOpen && !s.isHostLoop(c):
 		return mismatch(r.Effect + " is asked at a bridge: its settlement comes from there")
 	}

@@ -285,6 +285,9 @@ type DeadlinesMS struct {
 	Approval int64 `msgpack:"approval,omitempty" lim:"DeadlineMinMS..LongMaxMS"`
 	// Deadline of a tool call, from when it is opened; 10 minutes if absent.
 	Call int64 `msgpack:"call,omitempty" lim:"DeadlineMinMS..DeadlineMaxMS"`
+	// How long a call of the kind reply waits for an answer, from when it is opened; a day
+	// if absent.
+	Reply int64 `msgpack:"reply,omitempty" lim:"DeadlineMinMS..LongMaxMS"`
 	// Deadline of the run, from its start, without the time that it is paused; none if
 	// absent.
 	Run int64 `msgpack:"run,omitempty" lim:"DeadlineMinMS..LongMaxMS"`
@@ -511,7 +514,7 @@ func (d *DeadlinesMS) narrowed(by *DeadlinesMS) *DeadlinesMS {
 	}
 	return &DeadlinesMS{
 		Approval: smaller(d.Approval, by.Approval), Call: smaller(d.Call, by.Call),
-		Run: smaller(d.Run, by.Run), Turn: smaller(d.Turn, by.Turn),
+		Reply: smaller(d.Reply, by.Reply), Run: smaller(d.Run, by.Run), Turn: smaller(d.Turn, by.Turn),
 	}
 }
 

@@ -70,6 +70,9 @@ func (l *laws) draw() (session.Door, []byte) {
 	if calls := l.hostLoopCalls(); len(calls) > 0 && rapid.IntRange(0, 2).Draw(l.t, "host loop") > 0 {
 		return drawCallSettlement(l.t, rapid.SampledFrom(calls).Draw(l.t, "call"))
 	}
+	if calls := l.replies(); len(calls) > 0 && rapid.IntRange(0, 2).Draw(l.t, "replies") > 0 {
+		return drawReply(l.t, rapid.SampledFrom(calls).Draw(l.t, "call"))
+	}
 	if len(open) == 0 && l.state.Run != nil {
 		return l.drawControl()
 	}

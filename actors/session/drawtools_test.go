@@ -28,9 +28,7 @@ func drawTools(t *rapid.T) (tools []any, names []string) {
 		schema := map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}}
 		tool := map[string]any{
 			"tool_id": "x." + name, "tool_name": name, "args_schema": schema,
-			"executor": map[string]any{
-				"kind": rapid.SampledFrom([]string{"effect", "effect", "host_loop"}).Draw(t, "kind"), "target": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "target"),
-			},
+			"executor":      drawExecutor(t),
 			"parallel_safe": rapid.IntRange(0, 3).Draw(t, "parallel_safe") > 0,
 			"access":        rapid.SampledFrom([]string{"read", "write"}).Draw(t, "access"),
 			"retry_safe":    rapid.Bool().Draw(t, "retry_safe"),
@@ -59,6 +57,22 @@ func drawTools(t *rapid.T) (tools []any, names []string) {
 		tools[i], names = tool, append(names, name)
 	}
 	return tools, names
+}
+
+// drawExecutor draws an executor of any kind.
+func drawExecutor(t *rapid.T) map[string]any {
+	kind := rapid.SampledFrom([]string{"effect", "effect", "effect", "host_loop", "reply", "sleep"}).Draw(t, "kind")
+	executor := map[string]any{"kind": kind}
+	switch kind {
+	case "reply":
+		executor["by"] = rapid.SampledFrom([]string{"approvers", "clients"}).Draw(t, "by")
+		if rapid.Bool().Draw(t, "with result_schema") {
+			executor["result_schema"] = map[string]any{"type": "integer"}
+		}
+	case "effect", "host_loop":
+		executor["target"] = rapid.SampledFrom([]string{"x", "y"}).Draw(t, "target")
+	}
+	return executor
 }
 
 // toolOf returns the tool that an alternate's name is of.
@@ -276,6 +290,33 @@ func (l *laws) hostLoopCalls() []string {
 		}
 	}
 	return names
+}
+
+// replies returns the calls that wait for a reply.
+func (l *laws) replies() (calls []session.ViewCall) {
+	if batch := l.state.View().Batch; batch != nil {
+		for _, c := range batch.Calls {
+			if c.Kind == "reply" && c.Status == session.CallOpen {
+				calls = append(calls, c)
+			}
+		}
+	}
+	return calls
+}
+
+// drawReply draws an answer to a call that waits for one: mostly a good one.
+func drawReply(t *rapid.T, c session.ViewCall) (session.Door, []byte) {
+	data := map[string]any{"call": c.Effect, "args_hash": c.ArgsHash}
+	switch rapid.IntRange(0, 7).Draw(t, "reply") {
+	case 0:
+		data["declined"] = "no"
+	case 1:
+		data["args_hash"] = noRef[len("sha256-"):]
+		data["output"] = map[string]any{"text": "7"}
+	default:
+		data["output"] = map[string]any{"text": rapid.SampledFrom([]string{"7", "7", "7", "seven", ""}).Draw(t, "output")}
+	}
+	return say(rapid.SampledFrom([]session.Door{session.DoorApprove, session.DoorApprove, session.DoorIn, session.DoorCtl}).Draw(t, "door"), session.TypeReplyGiven, data)
 }
 
 // drawBatchSettled draws what a host loop says of a whole batch: mostly well,

@@ -422,7 +422,7 @@ func (s *State) eachOpen(fn func(Place)) {
 		}
 		if t.Batch != nil {
 			for i := range t.Batch.Calls {
-				if c := &t.Batch.Calls[i]; c.Status == CallOpen && c.Sync == 0 && !s.isHostLoop(c) {
+				if c := &t.Batch.Calls[i]; c.Status == CallOpen && c.Sync == 0 && !s.isUnbridged(c) {
 					fn(t.call(i))
 				}
 			}

@@ -145,6 +145,7 @@ var eventTypes = [...]eventType{
 	{name: TypeHostSessionUpdated, doors: byOperators, eventBody: body((*State).hostSessionUpdated)},
 	{name: TypeFactsSet, doors: byOperators, eventBody: body((*State).factsSet)},
 	{name: TypeApprovalDecided, doors: []Door{DoorApprove}, eventBody: body((*State).approvalDecided)},
+	{name: TypeReplyGiven, doors: []Door{DoorIn, DoorApprove}, eventBody: doorBody[ReplyGiven]((*State).replyGiven)},
 	settlementOf[ToolCallsObserved](kindLLM, TypeToolCallsObserved),
 	settlementOf[GenerationSettled](kindLLM, TypeGenerationSettled),
 	settlementOf[ToolCallSettled](kindTool, TypeToolCallSettled),

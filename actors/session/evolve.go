@@ -500,6 +500,8 @@ func (s *State) settle(b *settlement) *refusal {
 		return refuse(RejectIllegalTransition, b.effect+" has not begun: it waits for its group, or for a person")
 	case effectBySync:
 		return refuse(RejectIllegalTransition, b.effect+" is no effect: the settlement of its sync gives its result")
+	case effectNone:
+		return refuse(RejectIllegalTransition, b.effect+" is no effect: it waits for a reply or for a time")
 	default:
 		return refuse(RejectUnknownEffect, "this session has not opened "+b.effect)
 	}
@@ -556,6 +558,7 @@ const (
 	effectOver                         // of an earlier turn
 	effectNotBegun                     // a call for a host loop, in a later group
 	effectBySync                       // a call that the session runs by a sync
+	effectNone                         // a call of the kinds reply and sleep
 )
 
 // statusOf returns the status of an effect and the hash of its settlement.
@@ -594,6 +597,8 @@ func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
 	switch {
 	case c.Sync > 0:
 		return codec.Hash{}, effectBySync
+	case s.needsNobody(c):
+		return codec.Hash{}, effectNone
 	case c.Status == CallOpen:
 		return codec.Hash{}, effectOpen
 	case !c.done() && s.isHostLoop(c):

@@ -455,11 +455,11 @@ func TestHostLoopView(t *testing.T) {
 		{Effect: "r1t1c0", ToolID: "x.loopp", ToolName: "loopp", Status: session.CallSucceeded},
 		{Effect: "r1t1c1", ToolID: "x.boxp", ToolName: "boxp", Status: session.CallOpen},
 		{
-			Effect: "r1t1c2", ToolID: "x.onceloopp", ToolName: "onceloopp", Status: session.CallOpen, HostLoop: "ide", Arguments: `{"a":2}`,
+			Effect: "r1t1c2", ToolID: "x.onceloopp", ToolName: "onceloopp", Status: session.CallOpen, Kind: "host_loop", HostLoop: "ide", Arguments: `{"a":2}`,
 			Deadline: w.time + 5000, IdempotencyKey: "s1.r1t1c2",
 		},
 		{
-			Effect: "r1t1c3", ToolID: "x.loopn", ToolName: "loopn", Status: session.CallWaiting, HostLoop: "ide", Arguments: `{"a":3}`,
+			Effect: "r1t1c3", ToolID: "x.loopn", ToolName: "loopn", Status: session.CallWaiting, Kind: "host_loop", HostLoop: "ide", Arguments: `{"a":3}`,
 			IdempotencyKey: "s1.r1t1c3", RetrySafe: true,
 		},
 	} {
@@ -475,7 +475,7 @@ func TestHostLoopView(t *testing.T) {
 	for i, want := range []session.ViewCall{
 		{Effect: "r1t1c0", ToolID: "x.boxp", ToolName: "boxp", Status: session.CallOpen},
 		{
-			Effect: "r1t1c1", ToolID: "x.loopn", ToolName: "loopn", Status: session.CallWaiting, HostLoop: "ide", Arguments: `{"a":1}`,
+			Effect: "r1t1c1", ToolID: "x.loopn", ToolName: "loopn", Status: session.CallWaiting, Kind: "host_loop", HostLoop: "ide", Arguments: `{"a":1}`,
 			IdempotencyKey: "s1.r1t1c1", RetrySafe: true,
 		},
 		{Effect: "r1t1c2", ToolID: "x.boxp", ToolName: "boxp", Status: session.CallWaiting, Arguments: `{"a":2}`},

@@ -42,6 +42,8 @@ func weaveInstallWith(t testing.TB, more map[string]any) *session.Install {
 			tool("policed", nil),
 			tool("loop", map[string]any{"executor": loop}),
 			tool("loopasks", map[string]any{"executor": loop, "approval": "always"}),
+			tool("answers", map[string]any{"executor": map[string]any{"kind": "reply", "by": "clients"}}),
+			tool("sleeps", map[string]any{"executor": map[string]any{"kind": "sleep"}}),
 			tool("facts", map[string]any{"availability": []any{map[string]any{"kind": "fact", "name": "open", "equals": "yes"}}}),
 		},
 		"policy": map[string]any{"approval": []any{
@@ -221,8 +223,14 @@ func (w *weave) progress() utterance {
 	if t.Batch != nil {
 		for range 4 {
 			i := w.rng.IntN(len(t.Batch.Calls))
-			switch t.Batch.Calls[i].Status {
+			switch c := &t.Batch.Calls[i]; c.Status {
 			case session.CallOpen:
+				switch c.ToolName {
+				case "answers":
+					return w.reply(turnOf(t)+"c"+strconv.Itoa(i), c.Arguments)
+				case "sleeps":
+					return w.wake()
+				}
 				if strings.HasPrefix(t.Batch.Calls[i].ToolName, "loop") && w.chance(3) {
 					return w.settleBatch()
 				}
@@ -275,11 +283,14 @@ func (w *weave) answer(effect string) utterance {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name := w.pick("read", "write", "keyed", "asks", "asks", "maybe", "policed", "loop", "loopasks", "facts", "nosuch", "", "no such", "x.read")
+		name := w.pick("read", "write", "keyed", "asks", "asks", "maybe", "policed", "loop", "loopasks", "answers", "sleeps", "facts", "nosuch", "", "no such", "x.read")
 		if w.chance(30) {
 			name = strings.Repeat("long", 20)
 		}
 		arguments := w.pick(`{\"a\":\"1\"}`, `{\"a\":\"2\"}`, `{}`, ``, `{`, `[]`, ` {\"a\":\"3\"}`)
+		if name == "sleeps" {
+			arguments = w.pick(`{\"seconds\":1}`, `{\"seconds\":900}`, `{}`)
+		}
 		b.WriteString(`{"tool_name":"` + name + `","provider_call_id":"same","arguments":"` + arguments + `"}`)
 	}
 	b.WriteByte(']')
@@ -287,6 +298,13 @@ func (w *weave) answer(effect string) utterance {
 		b.WriteString(`,"text":{"text":` + w.pick(`"let me see"`, `""`, `" "`) + `}`)
 	}
 	return utterance{session.DoorLLM, session.TypeToolCallsObserved, b.String() + `}`}
+}
+
+// reply answers a call that waits for that.
+func (w *weave) reply(call, arguments string) utterance {
+	hash := codec.Sum([]byte(arguments)).String()
+	return utterance{session.Door(w.pick("in", "approve", "approve", "ctl")), session.TypeReplyGiven,
+		`{"call":"` + call + `","args_hash":"` + hash + `",` + w.pick(`"output":{"text":"yes"}`, `"output":{"text":"yes"}`, `"declined":"no"`, `"output":{}`) + `}`}
 }
 
 // settle is a bridge's settlement of a call, or a host loop's.

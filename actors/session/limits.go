@@ -72,7 +72,8 @@ const (
 	StepDefaultMS     = 30 * 1000      // a step hook's deadline
 
 	ApprovalDefaultMS = 24 * 60 * 60 * 1000       // an approval's, from when it is requested
-	LongMaxMS         = 400 * 24 * 60 * 60 * 1000 // deadline of a run or an approval; it limits no bridge
+	ReplyDefaultMS    = 24 * 60 * 60 * 1000       // a reply's, from when its call is opened
+	LongMaxMS         = 400 * 24 * 60 * 60 * 1000 // deadline of a run, an approval, a reply or a sleep; it limits no bridge
 	AttemptsMax       = 10                        // attempts at a generation
 	RetryCodesMax     = 32                        // codes in a retry policy
 	FallbackMax       = 8                         // models that a run may fall back to

@@ -104,6 +104,9 @@ func (v *DeadlinesMS) limits() *refusal {
 	if v.Call != 0 && (v.Call < DeadlineMinMS || v.Call > DeadlineMaxMS) {
 		return outside("call", int64(v.Call), DeadlineMinMS, DeadlineMaxMS)
 	}
+	if v.Reply != 0 && (v.Reply < DeadlineMinMS || v.Reply > LongMaxMS) {
+		return outside("reply", int64(v.Reply), DeadlineMinMS, LongMaxMS)
+	}
 	if v.Run != 0 && (v.Run < DeadlineMinMS || v.Run > LongMaxMS) {
 		return outside("run", int64(v.Run), DeadlineMinMS, LongMaxMS)
 	}
@@ -356,6 +359,18 @@ func (v *Prices) limits() *refusal {
 	}
 	if v.Output != 0 && (v.Output < 0 || v.Output > PriceMax) {
 		return outside("output", int64(v.Output), 0, PriceMax)
+	}
+	return nil
+}
+
+func (v *ReplyGiven) limits() *refusal {
+	if len(v.Declined) > DetailBytesMax {
+		return tooLong("declined", DetailBytesMax)
+	}
+	if v.Output != nil {
+		if bad := v.Output.limits(); bad != nil {
+			return bad.in("output")
+		}
 	}
 	return nil
 }

@@ -122,6 +122,9 @@ func useAll(rt *rapid.T, s *session.State) {
 		for _, name := range l.hostLoopCalls() {
 			fold(drawCallSettlement(rt, name))
 		}
+		for _, c := range l.replies() {
+			fold(drawReply(rt, c))
+		}
 		if s.Turn != nil {
 			fold(l.drawBatchSettled(fmt.Sprintf("r%dt%d", s.Turn.Run, s.Turn.Number)))
 		}

@@ -97,6 +97,10 @@ func (l logged) at(seq uint64) (*words, error) {
 		var b session.WorkspaceSnapshotReady
 		err = codec.Decode(env.Data, &b)
 		w.results = []session.ToolCallSettled{{Status: string(session.CallSucceeded), Output: b.Output}}
+	case session.TypeReplyGiven:
+		var b session.ReplyGiven
+		err = codec.Decode(env.Data, &b)
+		w.results = []session.ToolCallSettled{b.Settled()}
 	case session.TypeWorkspaceSyncUnchanged:
 		var b session.WorkspaceSyncUnchanged
 		err = codec.Decode(env.Data, &b)

@@ -20,12 +20,12 @@ const (
 	RejectUnknownType         Rejection = "unknown_type"                     // there is no such event
 	RejectReservedType        Rejection = "reserved_type"                    // a later release has such an event: see [Reserved events](#reserved-events)
 	RejectWrongDoor           Rejection = "wrong_door"                       // the event is not accepted through this door
-	RejectNotPermitted        Rejection = Rejection(spaces.NotPermitted)     // the install policy keeps a field of the config to `ctl`; the budget of a RunResumeRequested through `in`; arguments that the policy denies; or a sync that the grant of its space does not permit
+	RejectNotPermitted        Rejection = Rejection(spaces.NotPermitted)     // the install policy keeps a field of the config to `ctl`; the budget of a RunResumeRequested through `in`; a reply through `in` that approvers alone may give; arguments that the policy denies; or a sync that the grant of its space does not permit
 	RejectInvalidData         Rejection = Rejection(spaces.InvalidData)      // unknown field, wrong type, bad value
 	RejectDuplicateEvent      Rejection = "duplicate_event"                  // the session accepted an event with this id before
 	RejectDuplicateSubmission Rejection = "duplicate_submission"             // the same submission with other content
 	RejectAgentChanged        Rejection = "agent_changed"                    // the request names a definition that is not the session's
-	RejectStale               Rejection = Rejection(spaces.Stale)            // about an effect of an earlier turn, a batch before the latest, or a run that is neither active nor queued
+	RejectStale               Rejection = Rejection(spaces.Stale)            // about an effect of an earlier turn, a batch before the latest, or a run that is neither active nor queued; or a reply to a call that has a result, or that waits with other arguments
 	RejectSessionClosed       Rejection = "session_closed"                   // the session was closed
 	RejectSessionErased       Rejection = "session_erased"                   // the session was erased: everything but a tombstone of session-actors is rejected
 	RejectSessionHeld         Rejection = "session_held"                     // the session is held: SessionErased is rejected until a SessionHeld releases it
@@ -72,8 +72,15 @@ const (
 	CodeTranscriptFull   = "transcript_full"
 	CodeInvalidAnswer    = "invalid_answer" // of a run; also of the item that tells the model what is wrong with its answer
 
+	CodeDeclined = "declined" // of a call: whoever was asked gives no answer
+	CodeSlept    = "slept"    // of a call: its time has come; no failure
+
 	CodeAlreadyLoaded = "already_loaded" // the same: the pack is already applied; no failure
 )
+
+// IsSuccessCode reports whether a result that the session made with this code is no
+// failure: the model is shown its detail.
+func IsSuccessCode(code string) bool { return code == CodeAlreadyLoaded || code == CodeSlept }
 
 // refusal is a rejection with its detail, inside the fold.
 type refusal struct {

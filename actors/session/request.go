@@ -602,6 +602,8 @@ func (s *State) interrupt() {
 		for i := range t.Batch.Calls {
 			if c := &t.Batch.Calls[i]; c.Status == CallWaiting || c.Status == CallAwaiting {
 				s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.NotOpened))
+			} else if c.Status == CallOpen && s.needsNobody(c) {
+				s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.StillWaiting))
 			}
 		}
 		s.closeGroup()
@@ -650,12 +652,16 @@ func (s *State) stopCalls() {
 		case CallAwaiting:
 			s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.Undecided))
 		case CallOpen:
-			if c.Sync > 0 {
+			detail := sentence.Say(sentence.InProgress)
+			switch {
+			case c.Sync > 0:
 				s.endSyncOf(c, CodeCancelled, sentence.Say(sentence.CallersRunStopped))
-			} else if !s.isHostLoop(c) {
+			case s.needsNobody(c):
+				detail = sentence.Say(sentence.StillWaiting)
+			case !s.isHostLoop(c):
 				s.withdraw(t.call(i))
 			}
-			s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.InProgress))
+			s.endCall(i, CallCancelled, CodeCancelled, detail)
 		}
 	}
 	t.Batch.Group = len(t.Batch.Plan.Groups)

@@ -91,6 +91,7 @@ func TestEveryValueOfTheSetsIsDocumented(t *testing.T) {
 		"NoticeLimitNear":          "nearlimit_test.go: it takes a transcript of 9,000 items",
 		"CodeTranscriptFull":       "full_test.go: it takes a transcript of 10,000 items",
 		"CodeLimitExceeded":        "batch_test.go: it takes a batch of 65 calls",
+		"CodeDeclined":             "scenario 184: a bridge's codes are in the event, too",
 		"NoticeSessionQuarantined": "no fold says it",
 		"NoticeSessionReleased":    "no fold says it",
 	}
@@ -128,7 +129,9 @@ func TestEveryValueOfTheSetsIsDocumented(t *testing.T) {
 			t.Errorf("no scenario has a notice %s", text)
 		}
 	}
-	for name, text := range constants(t, "notice.go", "Notice") {
+	notices := constants(t, "notice.go", "Notice")
+	maps.Copy(notices, constants(t, "reply.go", "Notice"))
+	for name, text := range notices {
 		if _, listed := elsewhere[name]; told([]string{">"}, text) == listed {
 			t.Errorf("no scenario has a notice %s, or it is listed as tested elsewhere", text)
 		}
@@ -139,7 +142,7 @@ func TestEveryValueOfTheSetsIsDocumented(t *testing.T) {
 func TestEventTypes(t *testing.T) {
 	t.Parallel()
 	types := session.EventTypes()
-	for _, file := range []string{"event.go", "spaceevent.go"} {
+	for _, file := range []string{"event.go", "spaceevent.go", "reply.go"} {
 		for name, text := range constants(t, file, "Type") {
 			if !slices.Contains(types, text) {
 				t.Errorf("EventTypes lacks %s", name)
@@ -157,7 +160,7 @@ func TestEventTypes(t *testing.T) {
 		want := map[string][]session.Door{
 			session.TypeToolCallsObserved: {session.DoorLLM}, session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake}, session.TypeSessionTombstone: {session.DoorWake},
 			session.TypeWorkspaceSnapshotReady: {session.DoorSpace}, session.TypeWorkspaceSyncUnchanged: {session.DoorSpace}, session.TypeWorkspaceSyncFailed: {session.DoorSpace},
-			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep}, session.TypeApprovalDecided: {session.DoorApprove},
+			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep}, session.TypeApprovalDecided: {session.DoorApprove}, session.TypeReplyGiven: {session.DoorIn, session.DoorApprove},
 		}[typ]
 		switch typ {
 		case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunCancelRequested, session.TypeRunInterrupt,

@@ -9,7 +9,7 @@ type Summary struct {
 	// State of the active run, else of the run that ended last. Absent: there was none.
 	Lifecycle Lifecycle `json:"lifecycle,omitempty" lim:"enum=running|waiting_input|paused|interrupting|completed|failed|cancelled|interrupted"`
 	// What the session waits for, as in the view.
-	WaitsFor string `json:"waits_for,omitempty" lim:"enum=nobody|model|tools|step|host_loop|approval|input|resume|retry|space"`
+	WaitsFor string `json:"waits_for,omitempty" lim:"enum=nobody|model|tools|step|host_loop|approval|reply|clock|input|resume|retry|space"`
 	// The session accepts no more runs; false if absent.
 	Closed bool `json:"closed,omitempty"`
 	// The session was erased; false if absent. It is closed, too.
@@ -119,14 +119,14 @@ type standing struct {
 	lifecycle Lifecycle
 	closed    bool
 	erased    bool
-	person    string // what the session waits for, if only people end that
+	waits     string // what the session waits for, if only people or the time end that
 }
 
 func (s *State) standing() standing {
 	now := standing{lifecycle: s.lifecycle(), closed: s.Closed, erased: s.IsErased()}
 	switch waits := s.waitsFor(); waits {
-	case "approval", "input", "resume":
-		now.person = waits
+	case "approval", "reply", "clock", "input", "resume":
+		now.waits = waits
 	}
 	return now
 }

@@ -142,6 +142,10 @@ func (s *State) settleOverdueCalls() {
 func (s *State) settleOverdueCall(i int) {
 	t := s.Turn
 	c := &t.Batch.Calls[i]
+	if s.needsNobody(c) {
+		s.waitIsOver(i)
+		return
+	}
 	tool := s.tool(c.ToolID)
 	from := "host loop " + tool.Executor.Target
 	if c.Sync > 0 {

@@ -26,10 +26,11 @@ type View struct {
 	Lifecycle Lifecycle `json:"lifecycle" lim:"enum=|running|waiting_input|paused|interrupting|completed|failed|cancelled|interrupted"`
 	// Open effects come first. `tools`: a call is open at a bridge, and perhaps one at a
 	// host loop too; `host_loop`: a call is open there, and perhaps one waits for a person
-	// too; `space`: a call of `extensions_enable` waits for its sync; `approval`. Then:
+	// too; `space`: a call of `extensions_enable` waits for its sync; `approval`; `reply`:
+	// somebody must answer a call, and perhaps one sleeps too; `clock`: a call sleeps. Then:
 	// `input` and `resume` of the run, or `retry`: the run waits until a generation is
 	// retried.
-	WaitsFor string `json:"waits_for" lim:"enum=nobody|model|tools|step|host_loop|approval|input|resume|retry|space"`
+	WaitsFor string `json:"waits_for" lim:"enum=nobody|model|tools|step|host_loop|approval|reply|clock|input|resume|retry|space"`
 	// BLAKE2b-256 of the state's canonical bytes.
 	Hash string `json:"hash" lim:"@hash"`
 	// Hash chain (BLAKE2b-256) over all events.
@@ -221,20 +222,26 @@ func (s *State) waitsFor() string {
 	case t.Open:
 		return "model"
 	}
-	waits := s.waitsIdle()
+	idle := s.waitsIdle()
+	waits := idle
 	if t.Batch == nil {
-		return waits
+		return idle
 	}
 	for i := range t.Batch.Calls {
 		switch c := &t.Batch.Calls[i]; {
 		case c.Status == CallOpen && c.Sync > 0, s.isBeingRead(c):
 			waits = "space"
-		case c.Status == CallOpen && !s.isHostLoop(c):
+		case c.Status == CallOpen && !s.isUnbridged(c):
 			return "tools"
-		case c.Status == CallOpen:
+		case c.Status == CallOpen && s.isHostLoop(c):
 			waits = "host_loop"
 		case c.Status == CallAwaiting && waits != "host_loop":
 			waits = "approval"
+		case c.Status == CallOpen && (waits == idle || waits == "clock"):
+			waits = "clock"
+			if s.kindOf(c) == planner.ExecutorReply {
+				waits = "reply"
+			}
 		}
 	}
 	return waits
@@ -364,17 +371,21 @@ type ViewCall struct {
 	// Detail of the result, or of the reason.
 	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
 
+	// Of a call without a result that needs no bridge: the kind of its executor.
+	Kind string `json:"kind,omitempty" lim:"enum=host_loop|reply|sleep"`
+	// Of kind reply: who may answer.
+	By string `json:"by,omitempty" lim:"enum=approvers|clients"`
 	// Set if a host loop must still carry the call out: the target of its executor.
 	HostLoop string `json:"host_loop,omitempty" lim:"@token"`
-	// JSON text, for a call that awaits approval, a host loop's call without a result, or
-	// a bridge's call that is not open yet. Absent if the arguments of the calls up to
+	// JSON text, for a call that awaits approval, a call without a result that needs
+	// no bridge, or a bridge's call that is not open yet. Absent if the arguments of the calls up to
 	// this one exceed 128 KiB together: see seq.
 	Arguments string `json:"arguments,omitempty" lim:"any"`
-	// Of a call that awaits approval: the decision repeats it. Absent while its pack is
+	// Of a call that awaits approval, or an answer: the decision or reply repeats it. Absent while its pack is
 	// being read: nobody can decide yet.
 	ArgsHash string `json:"args_hash,omitempty" lim:"@hash"`
-	// Deadline of the approval, or of a host loop's call: Unix milliseconds. The latter is
-	// absent until its group has begun.
+	// Deadline of the approval, or of a call without a bridge: Unix milliseconds. The latter
+	// is absent until its group has begun. A call of kind sleep ends then.
 	Deadline int64 `json:"deadline,omitempty"`
 	// Of a host loop's call: <session>.<effect>, the same at every start.
 	IdempotencyKey string `json:"idempotency_key,omitempty" lim:"any"`
@@ -452,6 +463,15 @@ func (s *State) viewBatch() *ViewBatch {
 		vc := ViewCall{
 			Effect: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Status: c.Status, Code: c.Code, Detail: c.Detail.String(),
 		}
+		if !c.done() && s.isUnbridged(c) {
+			vc.Kind = s.kindOf(c)
+		}
+		if !c.done() && s.needsNobody(c) {
+			vc.Deadline = c.Deadline
+			if vc.By = s.tool(c.ToolID).Executor.By; vc.By != "" && c.Status == CallOpen {
+				vc.ArgsHash = c.argsHash()
+			}
+		}
 		if !c.done() && s.isHostLoop(c) {
 			tool := s.tool(c.ToolID)
 			vc.HostLoop, vc.Deadline, vc.RetrySafe = tool.Executor.Target, c.Deadline, tool.RetrySafe
@@ -462,7 +482,7 @@ func (s *State) viewBatch() *ViewBatch {
 			vc.Code, vc.Detail = s.whyNotNow(c)
 		}
 		// A settlement of the batch names every call that was not opened.
-		if c.Status == CallWaiting || vc.HostLoop != "" || vc.ArgsHash != "" {
+		if c.Status == CallWaiting || vc.Kind != "" || vc.ArgsHash != "" {
 			if size += len(c.Arguments); size <= viewArgumentsBytesMax {
 				vc.Arguments = c.Arguments
 			}

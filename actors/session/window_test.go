@@ -89,6 +89,11 @@ func itemBytes(it session.Item, event func(seq uint64) session.Event) (int64, er
 	switch typ {
 	case session.TypeToolCallSettled:
 		return n + said.bytes(), nil
+	case session.TypeReplyGiven:
+		if said.Declined != "" {
+			n += int64(len(session.CodeDeclined) + len(said.Declined))
+		}
+		return n + said.bytes(), nil
 	case session.TypeToolBatchSettled:
 		for i := range said.Results {
 			if strings.HasSuffix(said.Results[i].Effect, fmt.Sprintf("c%d", it.Call)) {
@@ -111,9 +116,10 @@ type saidBody struct {
 		Arguments string `json:"arguments"`
 		ToolName  string `json:"tool_name"`
 	} `json:"calls"`
-	Input   *session.Content `json:"input"`
-	Results []shownResult    `json:"results"`
-	Text    *session.Content `json:"text"`
+	Declined string           `json:"declined"`
+	Input    *session.Content `json:"input"`
+	Results  []shownResult    `json:"results"`
+	Text     *session.Content `json:"text"`
 }
 
 // shownResult is what a model is shown of a call's result.

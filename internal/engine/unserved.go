@@ -97,7 +97,7 @@ func addWhyNot(state *session.State, v *session.View, bridges []presence.BridgeH
 			continue
 		}
 		e := session.ViewEffect{Class: session.ClassTool, Target: state.CallTarget(c.ToolID)}
-		if sure && c.HostLoop == "" && c.Pack == nil && !slices.ContainsFunc(bridges, serving(e, false, now)) {
+		if sure && c.Kind == "" && c.Pack == nil && !slices.ContainsFunc(bridges, serving(e, false, now)) {
 			c.Code, c.Detail = session.TroubleUnserved, "no running bridge serves "+targetOf(e)+": start one, or the call waits for it until its deadline"
 		}
 	}

@@ -158,6 +158,8 @@ func settledIn(e session.Event, call string) *session.ToolCallSettled {
 	switch b := body.(type) {
 	case *session.ToolCallSettled:
 		all = []session.ToolCallSettled{*b}
+	case *session.ReplyGiven:
+		all = []session.ToolCallSettled{b.Settled()}
 	case *session.ToolBatchSettled:
 		all = b.Results
 	}

@@ -121,6 +121,7 @@ var bodies = map[string]func() any{
 	session.TypeToolCallsObserved:      func() any { return new(session.ToolCallsObserved) },
 	session.TypeGenerationSettled:      func() any { return new(session.GenerationSettled) },
 	session.TypeToolCallSettled:        func() any { return new(session.ToolCallSettled) },
+	session.TypeReplyGiven:             func() any { return new(session.ReplyGiven) },
 	session.TypeToolBatchSettled:       func() any { return new(session.ToolBatchSettled) },
 	session.TypeWorkspaceSnapshotReady: func() any { return new(session.WorkspaceSnapshotReady) },
 	session.TypeWorkspaceSyncUnchanged: func() any { return new(session.WorkspaceSyncUnchanged) },
@@ -169,6 +170,8 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any, left int64) (*
 		s.kind, content, opaque = kindTurn, b.Text, b.Opaque
 	case *session.ToolCallSettled:
 		return r.results(ctx, seq, left, *b)
+	case *session.ReplyGiven:
+		return r.results(ctx, seq, left, b.Settled())
 	case *session.ToolBatchSettled:
 		return r.results(ctx, seq, left, b.Results...)
 	case *session.WorkspaceSnapshotReady: // it does not name the one call that waited for it

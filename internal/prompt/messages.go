@@ -104,7 +104,7 @@ func toolMessage(it session.Item, s, asked *entry, again bool) (executor.Message
 		return executor.Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
 	}
 	m := executor.Message{Role: string(session.RoleTool), CallID: callID(asked.batch, int(it.Call))}
-	if it.Code == session.CodeAlreadyLoaded { // not a failure
+	if session.IsSuccessCode(it.Code) {
 		m.Text = it.Detail.String()
 		return m, nil
 	}

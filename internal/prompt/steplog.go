@@ -56,6 +56,8 @@ func (l *stepLog) Result(ctx context.Context, c executor.StepCall) (executor.Ste
 		settled = b.Results
 	case *session.ToolCallSettled:
 		settled = []session.ToolCallSettled{*b}
+	case *session.ReplyGiven:
+		settled = []session.ToolCallSettled{b.Settled()}
 	}
 	for i := range settled {
 		if settled[i].Effect == c.Effect {

@@ -52,17 +52,25 @@ const (
 // Shell is the name of the tool that runs commands.
 const Shell = "shell"
 
-// BuiltInNames returns the names of all built-in tools.
+// BuiltInNames returns the names of the built-in tools of a host.
 func BuiltInNames() (names []string) {
 	for _, t := range planner.Builtin().Tools {
-		names = append(names, t.ToolName)
+		if t.Executor.Kind == planner.ExecutorEffect {
+			names = append(names, t.ToolName)
+		}
 	}
 	return names
 }
 
-// BuiltIn returns built-in tools by the names that models call, all of them without
-// names, with those that open and close host sessions. target, if given, is in place
-// of their own. The error reports every unknown name, and the known ones.
+// Wait returns the built-in tool of a name that no process carries out: ask_person,
+// wait_for or sleep.
+func Wait(name string) ([]json.RawMessage, error) {
+	return specsOf(func(t *planner.ToolSpec) bool { return t.ToolName == name })
+}
+
+// BuiltIn returns built-in tools of a host by the names that models call, all of them
+// without names, with those that open and close host sessions. target, if given, is in
+// place of their own. The error reports every unknown name, and the known ones.
 func BuiltIn(target string, names ...string) ([]json.RawMessage, error) {
 	known := BuiltInNames()
 	wanted := map[string]bool{}
@@ -84,13 +92,19 @@ func BuiltIn(target string, names ...string) ([]json.RawMessage, error) {
 	if len(wrong) > 0 {
 		return nil, fmt.Errorf("no built-in tool is called %s: there are %s", strings.Join(wrong, ", "), strings.Join(known, ", "))
 	}
-	var specs []json.RawMessage
-	for _, t := range planner.Builtin().Tools {
-		if !wanted[t.ToolName] {
-			continue
-		}
+	return specsOf(func(t *planner.ToolSpec) bool {
 		if target != "" {
 			t.Executor.Target = target
+		}
+		return wanted[t.ToolName]
+	})
+}
+
+// specsOf returns those built-in tools that fn, which may change them, wants.
+func specsOf(fn func(*planner.ToolSpec) bool) (specs []json.RawMessage, err error) {
+	for _, t := range planner.Builtin().Tools {
+		if !fn(&t) {
+			continue
 		}
 		packed, err := codec.Marshal(t)
 		if err != nil {

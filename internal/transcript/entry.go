@@ -41,6 +41,8 @@ func Noticed(sid, typ string, body any) []Entry {
 		return []Entry{lined("%s group %d of %d, for a host loop: %s", d.Batch, d.Group+1, len(d.Groups), cmp.Or(strings.Join(d.Calls, " "), "none yet"))}
 	case session.ApprovalRequested:
 		return []Entry{asked(sid, d)}
+	case session.ReplyRequested:
+		return []Entry{questioned(sid, d)}
 	case session.BudgetExceeded:
 		breach := breach(sid, d)
 		return []Entry{{Kind: client.EntryPaused, Detail: breach, Line: fmt.Sprintf("run %d is paused: %s", d.Run, breach)}}
@@ -111,6 +113,19 @@ func asked(sid string, d session.ApprovalRequested) Entry {
 		Kind: client.EntryAsked, Call: d.Call, Tool: d.ToolName,
 		Line: fmt.Sprintf("waits for approval until %s: %s %s (%s) %s", Moment(d.Deadline), d.ToolName, d.Call, d.ToolID, arguments),
 		Todo: fmt.Sprintf("refold approve %s %s    refold deny %s %s --reason …", sid, d.Call, sid, d.Call),
+	}
+}
+
+// questioned says that a call waits for a reply.
+func questioned(sid string, d session.ReplyRequested) Entry {
+	arguments := Shorten(d.Arguments)
+	if d.ArgumentsSeq != 0 {
+		arguments = fmt.Sprintf("(arguments at %d)", d.ArgumentsSeq)
+	}
+	return Entry{
+		Kind: client.EntryAsked, Call: d.Call, Tool: d.ToolName,
+		Line: fmt.Sprintf("waits for a reply until %s: %s %s (%s) %s", Moment(d.Deadline), d.ToolName, d.Call, d.ToolID, arguments),
+		Todo: fmt.Sprintf("refold reply %s %s \"…\"", sid, d.Call),
 	}
 }
 

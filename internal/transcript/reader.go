@@ -149,6 +149,8 @@ func (r *Reader) event(base Entry, env *session.Envelope, names Mentions, body a
 		r.given[base.Seq] = []session.ToolCallSettled{*b}
 	case *session.ToolBatchSettled:
 		r.given[base.Seq] = b.Results
+	case *session.ReplyGiven:
+		r.given[base.Seq] = []session.ToolCallSettled{b.Settled()}
 	case *session.WorkspaceSnapshotReady:
 		r.given[base.Seq] = synced(b.Output)
 	case *session.WorkspaceSyncUnchanged:
@@ -158,7 +160,7 @@ func (r *Reader) event(base Entry, env *session.Envelope, names Mentions, body a
 		return
 	}
 	switch t := after.Turn; env.Type {
-	case session.TypeToolCallSettled: // the line is that of its progress
+	case session.TypeToolCallSettled, session.TypeReplyGiven: // the line is that of its progress
 		return
 	case session.TypeToolCallsObserved, session.TypeGenerationSettled: // an answer has a line of its own
 		if !slices.Contains(after.ItemsSince(r.length), session.Item{Role: session.RoleAssistant, Seq: base.Seq}) {
@@ -326,7 +328,7 @@ func (r *Reader) result(base Entry, it *session.Item) {
 		return call == base.Call || call == ""
 	})
 	switch {
-	case it.Code == session.CodeAlreadyLoaded: // nothing failed
+	case session.IsSuccessCode(it.Code):
 		base.Status, base.Text = string(session.CallSucceeded), it.Detail.String()
 	case it.Code != "":
 		base.Status, base.Code, base.Detail = statusGiven(it.Code), it.Code, it.Detail.String()

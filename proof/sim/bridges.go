@@ -248,7 +248,7 @@ func (b *bridge) Generate(ctx context.Context, req executor.Request, delta func(
 	}
 	delta("so")
 	var calls []executor.AnswerCall
-	names := []string{"read", "write", "write", "none", "ask", "danger", "extra", "extensions_enable"}
+	names := []string{"read", "write", "write", "none", "ask", "wait", "answer", "danger", "extra", "extensions_enable"}
 	if slices.ContainsFunc(req.Tools, func(t executor.Tool) bool { return t.Name == "extra" }) {
 		names = append(names, "extra", "extra", "extra", "extra")
 		if b.sim.calm && len(req.Messages) < 8 { // most turns with this tool occur then
@@ -259,7 +259,10 @@ func (b *bridge) Generate(ctx context.Context, req executor.Request, delta func(
 		for range []int{0, 1, 2, 3, 3, 2}[b.sim.draw(6)] {
 			name := names[b.sim.draw(len(names))]
 			arguments := "{}"
-			if name == "extensions_enable" {
+			switch name {
+			case "wait":
+				arguments = []string{`{"seconds":1}`, `{"seconds":70}`}[b.sim.draw(2)]
+			case "extensions_enable":
 				arguments = []string{`{"extension":"k"}`, `{"extension":"k"}`, `{"extension":"k","dryRun":true}`, `{"extension":"a"}`}[b.sim.draw(4)]
 			}
 			calls = append(calls, executor.AnswerCall{ID: "c", Name: name, Arguments: arguments})

@@ -8,17 +8,21 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/planner"
 )
 
 // toolList has a tool that may run twice, two that may not, of which one needs
-// approval, and one that a host loop carries out.
+// approval, one that sleeps, one that somebody answers, and one that a host loop
+// carries out.
 const toolList = `"tools":[` +
 	`{"tool_id":"x.read","tool_name":"read","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true,"retry_safe":true,"access":"read"},` +
 	`{"tool_id":"x.write","tool_name":"write","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true},` +
 	`{"tool_id":"x.danger","tool_name":"danger","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"approval":"always"},` +
+	`{"tool_id":"x.wait","tool_name":"wait","args_schema":{"type":"object"},"executor":{"kind":"sleep"},"parallel_safe":true,"access":"read"},` +
+	`{"tool_id":"x.answer","tool_name":"answer","args_schema":{"type":"object"},"executor":{"kind":"reply","result_schema":{"type":"integer"}},"parallel_safe":true,"access":"read"},` +
 	`{"tool_id":"x.ask","tool_name":"ask","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"x"}%s}]`
 
-const deadlines = `"deadlines_ms":{"turn":90000,"call":60000,"approval":120000}`
+const deadlines = `"deadlines_ms":{"turn":90000,"call":60000,"approval":120000,"reply":120000}`
 
 // installRecord is the install record.
 var installRecord = `{"v":1,"rules":1,"config":{"provider":"p","model":"m",` + deadlines + `},` + grants + `,` + fmt.Sprintf(toolList, "") + `}`
@@ -76,6 +80,10 @@ func (s *sim) people() {
 				}
 				decision := []string{session.DecisionApprove, session.DecisionApprove, session.DecisionDeny}[s.draw(3)]
 				s.publish(session.DoorApprove, sid, session.TypeApprovalDecided, fmt.Sprintf(`{"call":%q,"args_hash":%q,"decision":%q,"manifest":%q}`, c.Effect, c.ArgsHash, decision, manifest))
+				return
+			case c.Kind == planner.ExecutorReply && c.Status == session.CallOpen:
+				answer := []string{"7", "7", "8", "seven"}[s.draw(4)] // the schema refuses the last
+				s.publish(session.DoorApprove, sid, session.TypeReplyGiven, fmt.Sprintf(`{"call":%q,"args_hash":%q,"output":{"text":%q}}`, c.Effect, c.ArgsHash, answer))
 				return
 			case c.HostLoop != "" && c.Deadline > 0:
 				s.publish(session.DoorTool, sid, session.TypeToolCallSettled, fmt.Sprintf(`{"effect":%q,"status":"succeeded"}`, c.Effect))

@@ -63,6 +63,8 @@ func Read(input string, reg *planner.Registry, view ...session.View) (Action, er
 		return readRegistry(rest)
 	case "approve", "deny":
 		return readDecision(first, rest, view)
+	case "reply":
+		return readReply(rest, view)
 	}
 	return readRequest(first, rest)
 }

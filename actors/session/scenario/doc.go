@@ -22,6 +22,7 @@
 //	close                                   SessionClosed
 //	erase [reason="…"]                      SessionErased
 //	approve r1t1c0 [args={…}] [reason="…"]  ApprovalDecided, with the hashes that the view shows; deny likewise; hash=, manifest=; via=ctl, another door than approve
+//	reply r1t1c0 "answer" [via=in]          ReplyGiven, with the hash that the view shows; declined="…" in place of the answer; hash=, output={…}
 //	configure {…}                           SessionConfigured
 //	registry {…}                            ToolRegistrySet; registry builtin: the built-in one
 //	overrides session disable=["shell"]     ToolOverridesSet; scope run likewise, and enable=, force=

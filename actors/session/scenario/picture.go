@@ -35,9 +35,9 @@ func Picture(before, after session.View, settles string, said []Said) string {
 			gone(effectLine(before, e), e.Effect == settles)
 		}
 	}
-	for _, c := range hostLoopCalls(before) {
-		if !isAmong(hostLoopCalls(after), c.Effect) {
-			gone(hostLoopLine(c), c.Effect == settles || strings.HasPrefix(c.Effect, settles+"c"))
+	for _, c := range unbridged(before) {
+		if !isAmong(unbridged(after), c.Effect) {
+			gone(unbridgedLine(c), c.Effect == settles || strings.HasPrefix(c.Effect, settles+"c") || c.HostLoop == "" && c.Deadline <= after.Clock)
 		}
 	}
 	writeDecided(&b, before, after)
@@ -46,9 +46,9 @@ func Picture(before, after session.View, settles string, said []Said) string {
 			b.WriteString("+ " + effectLine(after, e) + deadline(after, e) + "\n")
 		}
 	}
-	for _, c := range hostLoopCalls(after) {
-		if !isAmong(hostLoopCalls(before), c.Effect) {
-			b.WriteString("+ " + hostLoopLine(c) + "\n")
+	for _, c := range unbridged(after) {
+		if !isAmong(unbridged(before), c.Effect) {
+			b.WriteString("+ " + unbridgedLine(c) + "\n")
 		}
 	}
 	for _, c := range awaiting(after) {
@@ -91,9 +91,9 @@ func routeOf(v session.View, e session.ViewEffect) string {
 	return " at " + e.Target
 }
 
-// hostLoopCalls returns the open calls of a host loop, which are no effects.
-func hostLoopCalls(v session.View) []session.ViewCall {
-	return callsOf(v, func(c session.ViewCall) bool { return c.HostLoop != "" && c.Status == session.CallOpen })
+// unbridged returns the open calls without a bridge, which are no effects.
+func unbridged(v session.View) []session.ViewCall {
+	return callsOf(v, func(c session.ViewCall) bool { return c.Kind != "" && c.Status == session.CallOpen })
 }
 
 func awaiting(v session.View) []session.ViewCall {
@@ -128,10 +128,21 @@ func isAmong(calls []session.ViewCall, name string) bool {
 	return slices.ContainsFunc(calls, func(c session.ViewCall) bool { return c.Effect == name })
 }
 
-// hostLoopLine formats a call of a host loop: what it is, its name, and the host
-// loop.
-func hostLoopLine(c session.ViewCall) string {
-	return "call " + c.ToolName + " " + c.Effect + " (host loop " + c.HostLoop + ")"
+// unbridgedLine formats a call without a bridge: what it is, its name, and who ends it.
+func unbridgedLine(c session.ViewCall) string {
+	return "call " + c.ToolName + " " + c.Effect + " (" + endedBy(c) + ")"
+}
+
+// endedBy says who ends a call without a bridge: a host loop, whoever replies, or the
+// time.
+func endedBy(c session.ViewCall) string {
+	switch {
+	case c.HostLoop != "":
+		return "host loop " + c.HostLoop
+	case c.By != "":
+		return c.Kind + " of " + c.By
+	}
+	return c.Kind
 }
 
 // deadline formats a wake's due; `show` prints other effects' deadlines.

@@ -85,6 +85,41 @@ func readRequest(verb, rest string) (Action, error) {
 	return event(door, r.typ, data)
 }
 
+// readReply parses an answer to a call: the call, a text or declined="…", and optional
+// fields. The default hash is that of the call in the view.
+func readReply(rest string, view []session.View) (Action, error) {
+	call, rest := cutWord(rest)
+	words, err := fields(rest)
+	if err != nil {
+		return Action{}, err
+	}
+	door, data := session.DoorApprove, map[string]any{"call": call, "args_hash": strings.Repeat("0", 64)}
+	if len(view) > 0 {
+		if c := callOf(view[0], call); c != nil && c.ArgsHash != "" {
+			data["args_hash"] = c.ArgsHash
+		}
+	}
+	for _, w := range words {
+		switch w.key {
+		case "":
+			data["output"] = map[string]any{"text": w.text}
+		case "declined":
+			data["declined"] = w.text
+		case "hash":
+			data["args_hash"] = w.text
+		case "output":
+			data["output"] = valueOf(w)
+		case "via":
+			door = session.Door(w.text)
+		default:
+			return Action{}, fmt.Errorf("scenario: reply r1t1c0 \"…\": unknown %q", w.key)
+		}
+	}
+	a, err := event(door, session.TypeReplyGiven, data)
+	a.Settles = call
+	return a, err
+}
+
 // valueOf returns the value of a word under a key of the data.
 func (r request) valueOf(key string, w word) any {
 	switch {

@@ -147,8 +147,8 @@ func batch(v session.View, _ []uint64) string {
 		if c.Code != "" {
 			line += " " + c.Code
 		}
-		if c.HostLoop != "" {
-			line += " (host loop " + c.HostLoop + ")"
+		if c.Kind != "" {
+			line += " (" + endedBy(c) + ")"
 		}
 		b.WriteString(line + "\n")
 	}

@@ -84,8 +84,8 @@ func callsStanding(v session.View) []string {
 	if left := len(v.Batch.Groups) - v.Batch.Group - 1; left > 0 {
 		parts = append(parts, count(left, "group")+" left")
 	}
-	if v.WaitsFor == "host_loop" {
-		parts[len(parts)-1] += " (waiting for host loop)"
+	if what := map[string]string{"host_loop": "host loop", "reply": "a reply", "clock": "the time"}[v.WaitsFor]; what != "" {
+		parts[len(parts)-1] += " (waiting for " + what + ")"
 	}
 	return parts
 }

@@ -43,6 +43,8 @@ type cli struct {
 	Approvals approvalsCommand `cmd:"" help:"List the calls that wait for a person, of a session or of all."`
 	Approve   approveCommand   `cmd:"" help:"Approve a call that waits for a person, perhaps with other arguments."`
 	Deny      denyCommand      `cmd:"" help:"Deny a call that waits for a person."`
+	Waiting   waitingCommand   `cmd:"" help:"List the calls that wait for a reply, of a session or of all."`
+	Reply     replyCommand     `cmd:"" help:"Answer a call that waits for a reply."`
 
 	Sessions   sessionsCommand   `cmd:"" help:"List sessions: state, what each waits for, model, age, latest text."`
 	Transcript transcriptCommand `cmd:"" help:"Print a session's conversation, for people, programs or another model."`

@@ -93,6 +93,33 @@ func TestApprovalsAreDecided(t *testing.T) {
 	w.end(run, statusFailed)
 }
 
+// askRecord has a tool whose calls wait for a reply.
+const askRecord = `{"v":1,"rules":1,"config":{"provider":"p","model":"m"},"tools":[{"tool_id":"desk.ask","tool_name":"ask","args_schema":{"type":"object"},"executor":{"kind":"reply","result_schema":{"type":"integer"}}}]}`
+
+func TestQuestionsAreAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", file(t, askRecord))
+	w.prints(0, `^no call waits for a reply\n$`, "waiting")
+	run := w.begin("", "run", "s1", "ask them")
+	w.waits("s1", 1)
+	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved, `{"effect":"r1t1","calls":[{"tool_name":"ask","arguments":"{\"q\":\"how many?\"}"}]}`)
+	run.err.shows(t, `waits for a reply until [0-9-]+ [0-9:]+Z: ask r1t1c0 \(desk\.ask\) {"q":"how many\?"}\n  refold reply s1 r1t1c0 "…"\n`)
+	w.reaches("s1", "the call waits", func(v session.View) bool { return v.WaitsFor == "reply" })
+	one := `session s1  run 1  call r1t1c0  ask \(desk\.ask\)  until .*\n  arguments {\n    "q": "how many\?"\n  }\n  hash [0-9a-f]{64}\n`
+	w.prints(0, `^`+one+`  refold reply s1 r1t1c0 "…"    refold reply s1 r1t1c0 --decline …\n$`, "waiting", "s1")
+	w.prints(0, `^`+one, "waiting")
+	w.prints(0, `^{"session":"s1","run":1,"call":"r1t1c0",.*"by":"approvers"`, "waiting", "s1", "--json")
+	w.prints(statusUsage, `give an answer, or --decline REASON`, "reply", "s1", "r1t1c0")
+	w.prints(statusFailed, `not answered: approvers alone may answer`, "reply", "s1", "r1t1c0", "3", "--as-client")
+	w.prints(statusFailed, `not answered: r1t1c0 waits with other arguments`, "reply", "s1", "r1t1c0", "3", "--args-hash", strings.Repeat("0", 64))
+	w.prints(statusFailed, `rejected: invalid_data: output: is of type integer`, "reply", "s1", "r1t1c0", `"three"`)
+	w.prints(0, `^`+one+`answered\nsession s1: run 1 is running, waits for model\n$`, "reply", "s1", "r1t1c0", "3")
+	w.prints(statusFailed, `does not wait for a reply: .*; waiting: no call\n`, "reply", "s1", "r1t1c0", "4")
+	w.does(0, "cancel", "s1")
+	w.end(run, statusFailed)
+}
+
 // screen is a terminal: what is typed, or what is shown.
 type screen struct {
 	io.Reader

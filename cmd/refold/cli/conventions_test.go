@@ -161,7 +161,7 @@ var notJSON = map[string]string{
 	"serve http": "it is a server", "serve token": "what it prints is a row of a file",
 	"actor serve": "it is a server", "bridge serve": "it is a server",
 	"steer":  "it acts, and says in a line where the session stands: view --json",
-	"cancel": "as steer", "interrupt": "as steer", "pause": "as steer", "resume": "as steer", "compact": "as steer", "close": "as steer",
+	"cancel": "as steer", "interrupt": "as steer", "pause": "as steer", "resume": "as steer", "compact": "as steer", "close": "as steer", "reply": "as steer",
 	"approve": "it asks a person: approvals --json", "deny": "as approve", "release": "it asks a person",
 	"decode":       "what it prints is JSON",
 	"export":       "what it writes is a file",
@@ -202,7 +202,7 @@ func TestJSONIsAnObjectALine(t *testing.T) {
 	w.indexed("s1", string(session.Running))
 	for _, args := range []string{
 		"sessions", "transcript s1", "log s1", "tail s1 --all", "view s1", "queue s1", "replay s1", "replay --all", "verify s1", "verify --all",
-		"install --list", "install --show", "tools show s1", "why s1 send", "prompt s1", "streams", "streams REFOLD_LOG", "skills s1", "approvals", "pack list",
+		"install --list", "install --show", "tools show s1", "why s1 send", "prompt s1", "streams", "streams REFOLD_LOG", "skills s1", "approvals", "waiting", "pack list",
 		"tools check --within 1ms",
 	} {
 		out, _ := w.does(0, append(strings.Fields(args), "--json")...)
@@ -212,7 +212,7 @@ func TestJSONIsAnObjectALine(t *testing.T) {
 				t.Errorf("%s: %.200q: %v", args, line, err)
 			}
 		}
-		if empty := args == "skills s1" || args == "approvals" || args == "pack list" || args == "prompt s1"; (out == "") != empty {
+		if empty := args == "skills s1" || args == "approvals" || args == "waiting" || args == "pack list" || args == "prompt s1"; (out == "") != empty {
 			t.Errorf("%s: %q", args, out)
 		}
 	}

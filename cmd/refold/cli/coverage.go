@@ -115,6 +115,10 @@ func (c *coverage) needs() []need {
 		switch tool.Executor.Kind {
 		case planner.ExecutorHostLoop:
 			n.target, n.by = planner.ExecutorHostLoop+"/"+tool.Executor.Target, "the program that drives the session"
+		case planner.ExecutorReply:
+			n.target, n.by = planner.ExecutorReply, "whoever answers: "+tool.Executor.By
+		case planner.ExecutorSleep:
+			n.target, n.by = planner.ExecutorSleep, "the session itself, when the time has come"
 		case planner.ExecutorSpace:
 			n.target, n.by = planner.ExecutorSpace+"/"+tool.Executor.Target, "the session itself, and the bridge that reads the pack"
 		default:

@@ -220,7 +220,7 @@ func (f *following) note(n client.Notice) {
 		}
 	case session.ToolRejected:
 		f.refused = append(f.refused, effect)
-	case session.ApprovalRequested:
+	case session.ApprovalRequested, session.ReplyRequested:
 		if slices.Contains(f.asked, effect) {
 			return
 		}

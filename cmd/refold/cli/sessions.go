@@ -17,7 +17,7 @@ import (
 type sessionsCommand struct {
 	Name     string   `placeholder:"BEGINNING" help:"Only sessions whose names have this prefix."`
 	State    []string `placeholder:"STATE" enum:"running,waiting_input,paused,interrupting,completed,failed,cancelled,interrupted,open,closed,quarantined,unknown,silent" help:"Only these, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open (it had no run), closed, quarantined, unknown (its latest notice has no summary), silent (see --all)."`
-	WaitsFor string   `placeholder:"WHAT" enum:",model,tools,step,host_loop,approval,space,input,resume,retry,nobody,operator" default:"" help:"Only those that wait for this: model, tools, step, host_loop, approval, space, input, resume, retry, nobody, operator."`
+	WaitsFor string   `placeholder:"WHAT" enum:",model,tools,step,host_loop,approval,reply,clock,space,input,resume,retry,nobody,operator" default:"" help:"Only those that wait for this: model, tools, step, host_loop, approval, reply, clock, space, input, resume, retry, nobody, operator."`
 	Model    string   `placeholder:"MODEL" help:"Only those whose latest run has this model: gpt-4o, or openai/gpt-4o."`
 	Since    string   `placeholder:"TIME" help:"Only those with a notice since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h."`
 	Limit    int      `default:"50" placeholder:"N" help:"Print at most this many (50)."`

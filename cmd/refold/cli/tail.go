@@ -101,7 +101,7 @@ func (t tailCommand) view(ctx context.Context, c *client.Client, shown *display)
 // isOfCall reports whether a notice is about calls of a turn.
 func isOfCall(n client.Notice) bool {
 	switch n.Type {
-	case session.NoticeToolRejected, session.NoticeApprovalRequested, session.NoticeCallsPlanned:
+	case session.NoticeToolRejected, session.NoticeApprovalRequested, session.NoticeReplyRequested, session.NoticeCallsPlanned:
 		return true
 	}
 	return false

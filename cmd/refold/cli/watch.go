@@ -322,7 +322,7 @@ func (w *watcher) openIn(v *session.View, before []call) (open []call) {
 	}
 	if v.Batch != nil {
 		for _, c := range v.Batch.Calls {
-			if c.Status == session.CallOpen && c.HostLoop == "" && !held[c.Effect] {
+			if c.Status == session.CallOpen && c.Kind == "" && !held[c.Effect] {
 				open = append(open, call{effect: c.Effect, name: c.ToolName})
 			}
 		}

@@ -32,6 +32,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/embedded"
+	"github.com/refold/refold/internal/source"
 	"github.com/refold/refold/web"
 	"github.com/refold/refold/web/bearer"
 )
@@ -83,17 +84,21 @@ func start(ctx context.Context) (*server, error) {
 	}
 	running = append(running, func() { _ = rt.Close() })
 	model := refold.ModelRef{Provider: "obedient", Model: "obedient", Open: func() (executor.Model, error) { return obedient{}, nil }}
-	if _, err := rt.Agent("helper", refold.Model(model), refold.Tools(weather, sign)); err != nil {
+	if _, err := rt.Agent("helper", refold.Model(model), refold.Tools(weather, sign), refold.ToolsFrom(refold.AskPerson())); err != nil {
 		return nil, err
 	}
-	record, err := function.InstallRecord(nil, weather.ServedBy("helper"), sign.ServedBy("helper"))
+	asks, err := source.Wait("ask_person")
+	if err != nil {
+		return nil, err
+	}
+	record, err := function.InstallRecord(fmt.Appendf(nil, `{"v":1,"rules":1,"tools":[%s]}`, asks[0]), weather.ServedBy("helper"), sign.ServedBy("helper"))
 	if err != nil {
 		return nil, err
 	}
 	s := &server{pages: httptest.NewServer(http.FileServer(http.Dir(".")))}
 	running = append(running, s.pages.Close)
 	files := map[string]string{
-		"record.json": string(record), "agents/helper.yaml": "model: obedient/obedient\ntools: [weather.get, form.sign]\n", "tokens.yaml": "tokens:\n",
+		"record.json": string(record), "agents/helper.yaml": "model: obedient/obedient\ntools: [weather.get, form.sign, session.ask_person]\n", "tokens.yaml": "tokens:\n",
 	}
 	for i := range s.tokens {
 		for j, name := range []string{"ann", "bob"} {

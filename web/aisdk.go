@@ -98,22 +98,25 @@ func (c *call) aiSDKAsk(agent string, m *uiMessage) (asked inside.Asked, err err
 	return asked, err
 }
 
-// aiSDKDecide publishes the decisions in an assistant's message, and streams how the run
+// aiSDKDecide publishes the decisions and answers in an assistant's message, and streams how the run
 // goes on. Each decision is an event that is named after itself, so that a repeated
 // request decides once.
 func (c *call) aiSDKDecide(m *uiMessage) error {
-	if !c.caller.may(RightApprove) {
-		return problem(http.StatusForbidden, CodeForbidden, "this token lacks the right %s: someone else must decide over the call", RightApprove)
-	}
 	if err := c.exists(); err != nil {
 		return err
 	}
-	var run uint32
-	var failed error
+	run, failed := c.aiSDKReply(m)
+	var refused *Problem
+	if errors.As(failed, &refused) {
+		return refused
+	}
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		if p.State != uiResponded {
 			continue
+		}
+		if !c.caller.may(RightApprove) {
+			return problem(http.StatusForbidden, CodeForbidden, "this token lacks the right %s: someone else must decide over the call", RightApprove)
 		}
 		name, hash, err := approvalOf(p.Approval)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 )
 
 // uiCall is a call of the run.
@@ -90,7 +91,7 @@ func (a *uiAnswer) ended(end refold.Call, seq uint64) error {
 }
 
 // settle shows the calls that have begun, as of the event at seq or later. over: nothing
-// goes on before a person decides over what the page was asked. A call that waits for its
+// goes on before a person decides over what the page was asked, or answers it. A call that waits for its
 // turn behind such a call is not shown before: a page sends decisions when no call that it
 // shows is open.
 func (a *uiAnswer) settle(seq uint64) (over bool, err error) {
@@ -109,7 +110,8 @@ func (a *uiAnswer) settle(seq uint64) (over bool, err error) {
 		case c.Status == session.CallAwaiting:
 			asks, goesOn = true, goesOn || !mine.asked
 		default:
-			goesOn = goesOn || !mine.ended
+			answers := c.Kind == planner.ExecutorReply && c.Status == session.CallOpen
+			asks, goesOn = asks || answers, goesOn || !mine.ended && !answers
 			if err := a.show(mine); err != nil {
 				return false, err
 			}

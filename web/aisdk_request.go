@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/refold/refold/actors/session"
@@ -109,7 +110,7 @@ func (c *call) aiSDKRequest() (*uiRequest, error) {
 	}
 	body.decided = deciding[body.MessageID]
 	if body.decided == nil && body.user == nil && body.Trigger != "regenerate-message" {
-		return nil, problem(http.StatusBadRequest, CodeBadRequest, "the last message is not the user's, and the message %q has no decision: a page answers no tools of this agent", cut(body.MessageID))
+		return nil, problem(http.StatusBadRequest, CodeBadRequest, "the last message is not the user's, and the message %q has no decision, and no output of a call that waits for one", cut(body.MessageID))
 	}
 	if body.decided == nil && body.user != nil && body.user.ID == "" {
 		return nil, problem(http.StatusBadRequest, CodeBadRequest, "the message has no id")
@@ -117,14 +118,16 @@ func (c *call) aiSDKRequest() (*uiRequest, error) {
 	return body, nil
 }
 
-// decides reports whether a person decided over a call of a message.
+// decides reports whether a person decided over a call of a message, or the page has the
+// output of one.
 func (m *uiMessage) decides() bool {
-	for i := range m.Parts {
-		if m.Parts[i].State == uiResponded {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Parts, func(p uiPart) bool { return p.State == uiResponded || p.isOutput() })
+}
+
+// isOutput reports whether a part is a call with an end, which the page may have given.
+func (p *uiPart) isOutput() bool {
+	run, _ := placeOf(p.ToolCallID)
+	return run > 0 && (p.State == uiOutput || p.State == uiError)
 }
 
 // eachMember calls each with the names of an object, whose values it decodes.

@@ -135,6 +135,11 @@ func (a *uiAnswer) take(u refold.Update, seq uint64) (over bool, err error) {
 		if u.Run == a.run {
 			return a.settle(seq)
 		}
+	case refold.ReplyAsked:
+		if u.Run == a.run {
+			a.call(u.Call)
+			return a.settle(seq)
+		}
 	case refold.ToolEnded:
 		if u.Run == a.run {
 			if err := a.ended(u.Call, seq); err != nil {

@@ -232,6 +232,49 @@ type Approval struct {
 	Pack *PackShown `json:"pack,omitempty"`
 }
 
+// QuestionList is the calls that wait for a reply.
+type QuestionList struct {
+	// The calls, by session.
+	Questions []Question `json:"questions"`
+}
+
+// Question is a call that waits for a reply.
+type Question struct {
+	// The session.
+	Session string `json:"session" lim:"any"`
+	// The run.
+	Run uint32 `json:"run" lim:"1.."`
+	// The call's name in the session.
+	Call string `json:"call" lim:"any"`
+	// The tool.
+	ToolID string `json:"tool_id" lim:"any"`
+	// The tool, as the model calls it.
+	Tool string `json:"tool" lim:"any"`
+	// JSON: what is asked.
+	Arguments string `json:"arguments" lim:"any"`
+	// Hash of the arguments: a reply names it.
+	ArgsHash string `json:"args_hash" lim:"@hash"`
+	// Who may answer: those with the right approve alone, or also those with the right ask.
+	By string `json:"by" lim:"enum=approvers|clients"`
+	// Unix milliseconds, after which the call fails.
+	Deadline int64 `json:"deadline,omitempty"`
+}
+
+// Reply answers a call that waits for it.
+type Reply struct {
+	LinkReply
+	// Hash of the arguments that were answered.
+	ArgsHash string `json:"args_hash" lim:"@hash"`
+}
+
+// LinkReply is an answer: an output, or why there is none.
+type LinkReply struct {
+	// The answer. If the call has a schema, it is one JSON text that fits.
+	Output string `json:"output,omitempty" lim:"..session.TextBytesMax"`
+	// In place of an output: why nobody answers, which the model is shown.
+	Declined string `json:"declined,omitempty" lim:"..session.DetailBytesMax"`
+}
+
 // PackShown is a pack of tools that a call would enable.
 type PackShown struct {
 	// Its name.

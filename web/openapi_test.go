@@ -113,6 +113,7 @@ var pathParameters = map[string]parameter{
 	"run":   {"run", "The run's number in the session.", count},
 	"seq":   {"seq", "The event's sequence in the log.", sequence},
 	"agent": {"agent", "An agent of the server.", text},
+	"token": {"token", "The token of the reply link.", text},
 	"call":  {"call", "The call's name, such as r1t2c0.", text},
 }
 

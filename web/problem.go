@@ -57,6 +57,8 @@ const (
 	CodeNoTurn          Code = "no_turn"                // the session has no such turn
 	CodeNoRun           Code = "no_run"                 // the session has no such run
 	CodeNoCall          Code = "no_call"                // the session has no such call that waits
+	CodeNoLink          Code = "no_link"                // the reply link is not of this server
+	CodeLinkExpired     Code = "link_expired"           // the reply link has expired
 	CodeNoAgent         Code = "no_agent"               // the server has no agent of the name
 	CodeBadBlob         Code = "bad_blob"               // the handle is not of this session, or has expired
 	CodeNoRegenerate    Code = "no_regenerate"          // a session does not answer a message again

@@ -34,6 +34,7 @@ const (
 	never    openness = iota
 	withAuth          // if the server has tokens at all
 	always
+	byLink // the path has a token of its own
 )
 
 // parameter is one of a query.
@@ -225,6 +226,22 @@ var peopleRoutes = []route{
 		method: http.MethodPost, path: "/v1/sessions/{sid}/approvals/{call}", name: "decide", right: RightApprove, in: "Decision", out: "Taken", keyed: true,
 		doc: "Decides over a call that waits. The decision counts for the arguments with args_hash: if the call has others by now, or does not wait any more, it is 409 `approval_stale`.",
 		do:  (*call).decide,
+	},
+	{
+		method: http.MethodGet, path: "/v1/questions", name: "listQuestions", right: RightRead, out: "QuestionList",
+		doc:   "Lists the calls that wait for a reply, with their arguments in full.",
+		query: []parameter{{"session", "A session; all of them if absent.", text}},
+		do:    (*call).listQuestions,
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/questions/{call}", name: "reply", in: "Reply", out: "Taken", keyed: true,
+		doc: "Answers a call that waits for a reply. A token with the right `approve` answers any; one with the right `ask` those that clients may answer. An answer that does not fit the call's schema is 422 `invalid_data`, and the call waits on. If the call has other arguments by now, or another answer, it is 409 `stale`.",
+		do:  (*call).reply,
+	},
+	{
+		method: http.MethodPost, path: "/v1/replies/{token}", name: "replyByLink", in: "LinkReply", out: "Taken", open: byLink,
+		doc: "Answers the call that a reply link is for. It needs no other token. The first answer counts.",
+		do:  (*call).replyByLink,
 	},
 	{
 		method: http.MethodPut, path: "/v1/sessions/{sid}/blobs", name: "storeFile", right: RightAsk, out: "Blob", takes: []string{"*/*"},

@@ -8,21 +8,22 @@ import (
 
 // Update is one thing that happened in a session. The position is the id of its event.
 //
-//wire:rule {"allOf": [{"if": {"properties": {"type": {"const": "text"}}}, "then": {"required": ["turn", "delta"]}}, {"if": {"properties": {"type": {"enum": ["tool_asked", "tool_ended", "approval_asked", "approval_decided"]}}}, "then": {"required": ["call"]}}, {"if": {"properties": {"type": {"const": "run_ended"}}}, "then": {"required": ["lifecycle"]}}]}
+//wire:rule {"allOf": [{"if": {"properties": {"type": {"const": "text"}}}, "then": {"required": ["turn", "delta"]}}, {"if": {"properties": {"type": {"enum": ["tool_asked", "tool_ended", "approval_asked", "approval_decided", "reply_asked"]}}}, "then": {"required": ["call"]}}, {"if": {"properties": {"type": {"const": "run_ended"}}}, "then": {"required": ["lifecycle"]}}]}
 type Update struct {
 	// What happened: the model wrote text; its text of a turn is void, and begins again; it
-	// made a call; a call ended; a call waits for a person; a person decided over it; a run
+	// made a call; a call ended; a call waits for a person; a person decided over it; a call
+	// waits for a reply; a run
 	// waits for another, began, is paused, goes on, or ended; the run waits for something
 	// that is in trouble, and without a cause, that it goes on; or the server may not read
 	// the log, so updates lack what only the log tells.
-	Type string `json:"type" lim:"enum=text|text_restarted|tool_asked|tool_ended|approval_asked|approval_decided|run_queued|run_started|run_paused|run_resumed|run_ended|waiting|partial"`
+	Type string `json:"type" lim:"enum=text|text_restarted|tool_asked|tool_ended|approval_asked|approval_decided|reply_asked|run_queued|run_started|run_paused|run_resumed|run_ended|waiting|partial"`
 	// The run. Absent if it is not about one.
 	Run uint32 `json:"run,omitempty" lim:"1.."`
 	// Of text and text_restarted: the turn.
 	Turn uint32 `json:"turn,omitempty" lim:"1.."`
 	// Of text: what the model wrote since the text before.
 	Delta string `json:"delta,omitempty" lim:"any"`
-	// Of tools and approvals: the call.
+	// Of tools, approvals and replies: the call.
 	Call *Call `json:"call,omitempty"`
 	// Of approval_decided: approve or deny.
 	Decision string `json:"decision,omitempty" lim:"enum=approve|deny"`
@@ -62,11 +63,9 @@ func updateOf(u refold.Update) *Update {
 	case refold.ToolEnded:
 		return &Update{Type: "tool_ended", Run: u.Run, Call: call(u.Call)}
 	case refold.ApprovalAsked:
-		c := call(u.Call)
-		if c.Arguments != "" {
-			c.ArgsHash = codec.Sum([]byte(c.Arguments)).String()
-		}
-		return &Update{Type: "approval_asked", Run: u.Run, Call: c}
+		return &Update{Type: "approval_asked", Run: u.Run, Call: hashed(u.Call)}
+	case refold.ReplyAsked:
+		return &Update{Type: "reply_asked", Run: u.Run, Call: hashed(u.Call)}
 	case refold.ApprovalDecided:
 		return &Update{Type: "approval_decided", Run: u.Run, Call: call(u.Call), Decision: u.Decision, Reason: u.Reason}
 	case refold.RunQueued:
@@ -87,4 +86,14 @@ func updateOf(u refold.Update) *Update {
 		return w
 	}
 	return &Update{Type: "partial"} // refold.Partial: TestEveryUpdateHasJSON
+}
+
+// hashed returns a call that somebody decides over or answers, with the hash that they
+// name, if its arguments are known.
+func hashed(of refold.Call) *Call {
+	c := callOf(of)
+	if c.Arguments != "" {
+		c.ArgsHash = codec.Sum([]byte(c.Arguments)).String()
+	}
+	return &c
 }

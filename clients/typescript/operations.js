@@ -10,7 +10,7 @@ import { Refold } from '@refold/client';
 const { paths } = JSON.parse(readFileSync(new URL('../../web/openapi.json', import.meta.url), 'utf8'));
 const left = new Map(Object.entries(paths).flatMap(([path, of]) => Object.keys(of).filter((method) => !of[method].tags?.includes('inspector')).map((method) => [
   `${method.toUpperCase()} ${path}`, new RegExp(`^${method.toUpperCase()} ${path.replace(/\{[a-z]+\}/g, '[^/]+')}$`),
-])).filter(([operation]) => / \/v1\//.test(operation) && !/ \/v1\/(ai-sdk|ag-ui)\//.test(operation))); // those are for the libraries of others
+])).filter(([operation]) => / \/v1\//.test(operation) && !/ \/v1\/(ai-sdk|ag-ui|replies)\//.test(operation))); // those are for the libraries of others, and for those who have a link alone
 
 if (left.size === 0) throw new Error('the document has no operation');
 
@@ -49,6 +49,11 @@ await session.resume();
 const [approval] = await refold.approvals();
 await session.approve(approval);
 await run.wait();
+const asking = await session.ask('call ask_person {"question":"Which colour?"}');
+for await (const u of asking.updates()) if (u.type === 'reply_asked') break;
+const [question] = await refold.questions();
+await session.reply(question, 'Blue.');
+await asking.wait();
 await session.setAgent('helper');
 await session.view();
 for (const format of ['json', 'md', 'openai', 'anthropic']) await session.transcript(format);

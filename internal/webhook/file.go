@@ -38,6 +38,9 @@ type Hook struct {
 	Scope        string   // before the ids of its sessions, and stripped from what is sent
 	Sessions     string   // beginning of its sessions' ids, after the scope
 	AllowPrivate bool     // the receiver may have an address of a private network
+	ReplyLinks   bool     // ReplyRequested brings the path at which its call is answered
+
+	secret []byte // of reply links
 
 	keys []*standardwebhooks.Webhook // each signs
 }
@@ -52,6 +55,7 @@ type row struct {
 	Scope        string   `yaml:"scope"`
 	Sessions     string   `yaml:"sessions"`
 	AllowPrivate bool     `yaml:"allow_private"`
+	ReplyLinks   bool     `yaml:"reply_links"`
 }
 
 // Read reads a file of webhooks, and the files of secrets that it names. The error has
@@ -86,6 +90,18 @@ func Read(file string) ([]Hook, error) {
 	return hooks, nil
 }
 
+// SignLinks gives the webhooks the secret of the server that answers reply links. It fails
+// if one has reply_links, and there is no secret.
+func SignLinks(hooks []Hook, secret []byte) error {
+	for i := range hooks {
+		if hooks[i].ReplyLinks && len(secret) == 0 {
+			return fmt.Errorf("webhook %s has reply_links: give the server --secret FILE, which signs them", hooks[i].Name)
+		}
+		hooks[i].secret = secret
+	}
+	return nil
+}
+
 var (
 	scopeForm    = regexp.MustCompile(`^([a-z0-9]{1,16}-)?$`) // as web.ScopePattern
 	sessionsForm = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
@@ -93,7 +109,7 @@ var (
 
 // hook checks a row. An error is about the value of key.
 func (r *row) hook(dir string) (h Hook, key string, err error) {
-	h = Hook{Name: r.Name, URL: r.URL, Events: r.Events, Scope: r.Scope, Sessions: r.Sessions, AllowPrivate: r.AllowPrivate}
+	h = Hook{Name: r.Name, URL: r.URL, Events: r.Events, Scope: r.Scope, Sessions: r.Sessions, AllowPrivate: r.AllowPrivate, ReplyLinks: r.ReplyLinks}
 	if _, err := subjects.WebhookConsumer(r.Name); err != nil {
 		return h, "name", fmt.Errorf("%q is not 1 to 64 of A-Za-z0-9_-", r.Name)
 	}

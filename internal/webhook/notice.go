@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/replylink"
 	"github.com/refold/refold/subjects"
 )
 
@@ -28,6 +31,27 @@ type noticeJSON struct {
 	Summary json.RawMessage `json:"summary,omitempty"`
 }
 
+// repliesPath is the path of the HTTP API at which reply links are answered.
+const repliesPath = "/v1/replies/"
+
+// addLink adds reply_path to a ReplyRequested: with it anybody can answer the call, until
+// its deadline.
+func (h *Hook) addLink(sid string, n *noticeJSON) {
+	var d struct {
+		session.ReplyRequested
+		ReplyPath string `json:"reply_path"`
+	}
+	if !h.ReplyLinks || n.Type != session.NoticeReplyRequested || json.Unmarshal(n.Data, &d) != nil {
+		return
+	}
+	d.ReplyPath = repliesPath + replylink.Mint(h.secret, replylink.Link{
+		Session: sid, Call: d.Call, ArgsHash: d.ArgsHash, By: d.By, Expires: time.UnixMilli(d.Deadline),
+	})
+	if text, err := json.Marshal(d); err == nil {
+		n.Data = text
+	}
+}
+
 // notices returns the notices of a message that the webhook sends. log is the identity of
 // the log. The id of a notice is the same whoever sends it, and when.
 func (h *Hook) notices(sid, log string, payload []byte) (all []notice) {
@@ -39,6 +63,7 @@ func (h *Hook) notices(sid, log string, payload []byte) (all []notice) {
 		if json.Unmarshal(line, &n) != nil || n.Session != sid || !slices.Contains(h.Events, n.Type) {
 			continue
 		}
+		h.addLink(sid, &n)
 		n.Session = strings.TrimPrefix(sid, h.Scope)
 		id := subjects.NoticeID(n.Session, n.N)
 		if n.N == 0 {

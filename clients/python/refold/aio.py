@@ -13,7 +13,7 @@ from typing import Any
 
 from . import requests
 from .aconnections import AsyncConnections
-from .api import Approval, Blob, RunAccepted, RunState, SessionRow, Taken, Update
+from .api import Approval, Blob, Question, RunAccepted, RunState, SessionRow, Taken, Update
 from .connections import Token
 from .errors import RunError
 from .requests import Input, Request, TranscriptFormat, WhenBusy
@@ -47,6 +47,10 @@ class AsyncRefold:
                 yield row
             if (after := page.next) is None:
                 return
+
+    async def questions(self) -> list[Question]:
+        """The calls of all sessions that wait for a reply."""
+        return await self._http.send(requests.questions(None))
 
     async def approvals(self) -> list[Approval]:
         """The calls of all sessions that wait for a person."""
@@ -143,6 +147,18 @@ class AsyncSession:
     async def deny(self, approval: Approval, *, reason: str = "") -> Taken:
         """Denies a call. The model is shown the reason."""
         return await self._http.send(requests.decide(self.id, approval, "deny", "", reason))
+
+    async def questions(self) -> list[Question]:
+        """The calls that wait for a reply."""
+        return await self._http.send(requests.questions(self.id))
+
+    async def reply(self, question: Question, output: str) -> Taken:
+        """Answers a question: with JSON, if it has a schema."""
+        return await self._http.send(requests.reply(self.id, question, output, ""))
+
+    async def decline(self, question: Question, reason: str) -> Taken:
+        """Says that nobody answers a question. The model is shown the reason."""
+        return await self._http.send(requests.reply(self.id, question, "", reason))
 
     async def set_facts(self, facts: Mapping[str, str | None]) -> Taken:
         """Sets facts, and removes those that are None. Needs the right operate."""

@@ -92,12 +92,12 @@ class Update:
     # Where it stands: updates go on after it. Opaque.
     position: str
     # What happened: the model wrote text; its text of a turn is void, and begins again; it made
-    # a call; a call ended; a call waits for a person; a person decided over it; a run waits for
-    # another, began, is paused, goes on, or ended; the run waits for something that is in
-    # trouble, and without a cause, that it goes on; or the server may not read the log, so
-    # updates lack what only the log tells.
-    type: Literal["text", "text_restarted", "tool_asked", "tool_ended", "approval_asked", "approval_decided", "run_queued", "run_started", "run_paused", "run_resumed", "run_ended", "waiting", "partial"]
-    # Of tools and approvals: the call.
+    # a call; a call ended; a call waits for a person; a person decided over it; a call waits
+    # for a reply; a run waits for another, began, is paused, goes on, or ended; the run waits
+    # for something that is in trouble, and without a cause, that it goes on; or the server may
+    # not read the log, so updates lack what only the log tells.
+    type: Literal["text", "text_restarted", "tool_asked", "tool_ended", "approval_asked", "approval_decided", "reply_asked", "run_queued", "run_started", "run_paused", "run_resumed", "run_ended", "waiting", "partial"]
+    # Of tools, approvals and replies: the call.
     call: Call | None = None
     # Of waiting: unserved, silent, or the code of the latest failure. Absent: it goes on.
     cause: str = ""
@@ -170,6 +170,30 @@ class Approval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Question:
+    """A call that waits for a reply."""
+
+    # Hash of the arguments: a reply names it.
+    args_hash: str
+    # JSON: what is asked.
+    arguments: str
+    # Who may answer: those with the right approve alone, or also those with the right ask.
+    by: Literal["approvers", "clients"]
+    # The call's name in the session.
+    call: str
+    # The run.
+    run: int
+    # The session.
+    session: str
+    # The tool, as the model calls it.
+    tool: str
+    # The tool.
+    tool_id: str
+    # Unix milliseconds, after which the call fails.
+    deadline: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class SessionRow:
     """What a list has of a session."""
 
@@ -216,7 +240,7 @@ class SessionRow:
     # Input and output tokens of all runs so far; 0 if absent.
     tokens: int = 0
     # What the session waits for, as in the view.
-    waits_for: Literal["nobody", "model", "tools", "step", "host_loop", "approval", "input", "resume", "retry", "space"] | None = None
+    waits_for: Literal["nobody", "model", "tools", "step", "host_loop", "approval", "reply", "clock", "input", "resume", "retry", "space"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from . import requests
-from .api import Approval, Blob, RunAccepted, RunState, SessionRow, Taken, Update
+from .api import Approval, Blob, Question, RunAccepted, RunState, SessionRow, Taken, Update
 from .connections import Connections, Token
 from .errors import RunError
 from .requests import Input, Request, TranscriptFormat, WhenBusy
@@ -46,6 +46,10 @@ class Refold:
                 yield row
             if (after := page.next) is None:
                 return
+
+    def questions(self) -> list[Question]:
+        """The calls of all sessions that wait for a reply."""
+        return self._http.send(requests.questions(None))
 
     def approvals(self) -> list[Approval]:
         """The calls of all sessions that wait for a person."""
@@ -142,6 +146,18 @@ class Session:
     def deny(self, approval: Approval, *, reason: str = "") -> Taken:
         """Denies a call. The model is shown the reason."""
         return self._http.send(requests.decide(self.id, approval, "deny", "", reason))
+
+    def questions(self) -> list[Question]:
+        """The calls that wait for a reply."""
+        return self._http.send(requests.questions(self.id))
+
+    def reply(self, question: Question, output: str) -> Taken:
+        """Answers a question: with JSON, if it has a schema."""
+        return self._http.send(requests.reply(self.id, question, output, ""))
+
+    def decline(self, question: Question, reason: str) -> Taken:
+        """Says that nobody answers a question. The model is shown the reason."""
+        return self._http.send(requests.reply(self.id, question, "", reason))
 
     def set_facts(self, facts: Mapping[str, str | None]) -> Taken:
         """Sets facts, and removes those that are None. Needs the right operate."""

@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote, urlencode
 
-from .api import Approval, Blob, RunAccepted, RunState, SessionRow, Taken
+from .api import Approval, Blob, Question, RunAccepted, RunState, SessionRow, Taken
 from .errors import ConnectionFailed, ProblemError
 
 T = TypeVar("T")
@@ -189,6 +189,20 @@ def decide(sid: str, approval: Approval, decision: str, arguments: str, reason: 
     if approval.pack:
         body["manifest"] = approval.pack.manifest
     path = session_path(sid, "/approvals/" + quote(approval.call, safe=""))
+    return Request(method="POST", path=path, decode=_of(Taken), body=body, key=new_key())
+
+
+def questions(sid: str | None) -> Request[list[Question]]:
+    return Request(method="GET", path="/v1/questions", decode=lambda body: decode(list[Question], body["questions"]), query={"session": sid})
+
+
+def reply(sid: str, question: Question, output: str, declined: str) -> Request[Taken]:
+    body = {"args_hash": question.args_hash}
+    if output:
+        body["output"] = output
+    if declined:
+        body["declined"] = declined
+    path = session_path(sid, "/questions/" + quote(question.call, safe=""))
     return Request(method="POST", path=path, decode=_of(Taken), body=body, key=new_key())
 
 

@@ -216,10 +216,11 @@ class ClientTest(unittest.TestCase):
         document = json.loads((generate.HERE / "../../web/openapi.json").read_text("utf-8"))
         operations = {(method.upper(), path) for path, of in document["paths"].items() for method in of
                       if path.startswith("/v1/") and "inspector" not in of[method].get("tags", [])}  # those are for its pages
-        operations -= {o for o in operations if re.match(r"/v1/(ai-sdk|ag-ui)/", o[1])}  # for the libraries of others
+        operations -= {o for o in operations if re.match(r"/v1/(ai-sdk|ag-ui|replies)/", o[1])}  # for the libraries of others, and for those who have a link alone
         approval = refold.Approval(session="s", run=1, call="c", tool_id="t", tool="t", arguments="{}", args_hash="h")
+        question = refold.Question(session="s", run=1, call="c", tool_id="t", tool="t", arguments="{}", args_hash="h", by="approvers")
         everything = {
-            "seq": 1, "run": 1, "position": "p", "lifecycle": "completed", "ended": True, "sessions": [], "approvals": [],
+            "seq": 1, "run": 1, "position": "p", "lifecycle": "completed", "ended": True, "sessions": [], "approvals": [], "questions": [],
             "blob": "b", "media_type": "m", "size": 1, "expires": 1,
         }
         for client, came in self.each(answer(200, everything)):
@@ -227,7 +228,8 @@ class ClientTest(unittest.TestCase):
             for call in [
                 lambda: client.sessions(), lambda: client.approvals(), lambda: s.ask([{"text": "hi"}]), lambda: s.steer("hi"),
                 lambda: s.pause(), lambda: s.resume(), lambda: s.interrupt(), lambda: s.cancel(), lambda: s.end(), lambda: s.view(),
-                lambda: s.transcript(), lambda: s.approve(approval), lambda: s.deny(approval), lambda: s.set_facts({"a": None}),
+                lambda: s.transcript(), lambda: s.approve(approval), lambda: s.deny(approval),
+                lambda: client.questions(), lambda: s.questions(), lambda: s.reply(question, "a"), lambda: s.decline(question, "no"), lambda: s.set_facts({"a": None}),
                 lambda: s.set_agent("helper"), lambda: s.set_overrides("session", disable=[]), lambda: s.upload(b"file", name="a b"),
                 lambda: s.run(1).wait(), lambda: s.run(1).cancel(), lambda: s.run(1).edit("hi"), lambda: s.complete(), lambda: s.fail("code"),
                 lambda: s.set_profile("p"), lambda: s.set_config({}), lambda: s.set_registry({"tools": []}), lambda: s.updates(timeout=0),

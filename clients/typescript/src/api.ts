@@ -186,6 +186,14 @@ export interface HostSession {
   status: 'ready' | 'closed' | 'expired' | 'error' | 'none';
 }
 
+/** An answer: an output, or why there is none. */
+export interface LinkReply {
+  /** In place of an output: why nobody answers, which the model is shown. */
+  declined?: string;
+  /** The answer. If the call has a schema, it is one JSON text that fits. */
+  output?: string;
+}
+
 /** The budget that a run exceeded, and by how much. */
 export interface OverBudget {
   /** The field of the run's budget, the first in this order. */
@@ -244,7 +252,8 @@ export interface Problem {
    * too many streams; quota_exceeded, this token's files of a day have too many bytes;
    * no_session, the log has no event of the session; no_event, the session has no such event;
    * no_turn, the session has no such turn; no_run, the session has no such run; no_call, the
-   * session has no such call that waits; no_agent, the server has no agent of the name;
+   * session has no such call that waits; no_link, the reply link is not of this server;
+   * link_expired, the reply link has expired; no_agent, the server has no agent of the name;
    * bad_blob, the handle is not of this session, or has expired; no_regenerate, a session
    * does not answer a message again; not_quarantined, the session is not stopped, or not as
    * the request says; quarantined, the session is stopped, and an operator must act;
@@ -255,35 +264,37 @@ export interface Problem {
    * `v` is not 1; unknown_type, there is no such event; reserved_type, a later release has
    * such an event: see [Reserved events](#reserved-events); wrong_door, the event is not
    * accepted through this door; not_permitted, the install policy keeps a field of the config
-   * to `ctl`; the budget of a RunResumeRequested through `in`; arguments that the policy
-   * denies; or a sync that the grant of its space does not permit; invalid_data, unknown
-   * field, wrong type, bad value; duplicate_event, the session accepted an event with this id
-   * before; duplicate_submission, the same submission with other content; agent_changed, the
-   * request names a definition that is not the session's; stale, about an effect of an
-   * earlier turn, a batch before the latest, or a run that is neither active nor queued;
-   * session_closed, the session was closed; session_erased, the session was erased:
-   * everything but a tombstone of session-actors is rejected; session_held, the session is
-   * held: SessionErased is rejected until a SessionHeld releases it; approval_stale, the call
-   * does not wait for approval, or waits with other arguments; run_active, a run is active,
-   * and `when_busy` is `reject`; queue_full, `queue_max` runs wait already; missing_provider,
-   * no config names one; missing_model, no config names one; unknown_profile, the registry
-   * has no such profile; unknown_tool, the registry has no such tool, or binds no such
-   * descriptor; invalid_registry, it is faulty, it lacks something that the session, a run or
-   * a rule names, or it has a name of an applied pack's tool; registry_loosens, the registry
-   * binds a tool more loosely than the install record does: the detail says which tool, and
-   * in what; invalid_rule, a step rule is invalid: the detail says which, and where in its
-   * `when`; run_not_active, there is no active run; unknown_effect, the session never opened
-   * it, or has no such batch; effect_settled, it already has another settlement;
-   * batch_mismatch, the results are not the batch's: a call is missing, named twice, open at
-   * a bridge, or has another result; plan_mismatch, of another plan than the batch's;
-   * unknown_call, the batch has no such call; illegal_transition, not possible in this state:
-   * of a run that does not accept the request, or of a call whose group has not begun or that
-   * waits for a person; unknown_space, no grant is about the space, or there is nothing to
-   * detach; nothing_staged, the apply has nothing to apply; workspace_invalid, the workspace
-   * lacks a name, or the place in the detail names something that would be gone;
-   * limit_exceeded, over a limit; the detail names it.
+   * to `ctl`; the budget of a RunResumeRequested through `in`; a reply through `in` that
+   * approvers alone may give; arguments that the policy denies; or a sync that the grant of
+   * its space does not permit; invalid_data, unknown field, wrong type, bad value;
+   * duplicate_event, the session accepted an event with this id before; duplicate_submission,
+   * the same submission with other content; agent_changed, the request names a definition
+   * that is not the session's; stale, about an effect of an earlier turn, a batch before the
+   * latest, or a run that is neither active nor queued; or a reply to a call that has a
+   * result, or that waits with other arguments; session_closed, the session was closed;
+   * session_erased, the session was erased: everything but a tombstone of session-actors is
+   * rejected; session_held, the session is held: SessionErased is rejected until a
+   * SessionHeld releases it; approval_stale, the call does not wait for approval, or waits
+   * with other arguments; run_active, a run is active, and `when_busy` is `reject`;
+   * queue_full, `queue_max` runs wait already; missing_provider, no config names one;
+   * missing_model, no config names one; unknown_profile, the registry has no such profile;
+   * unknown_tool, the registry has no such tool, or binds no such descriptor;
+   * invalid_registry, it is faulty, it lacks something that the session, a run or a rule
+   * names, or it has a name of an applied pack's tool; registry_loosens, the registry binds a
+   * tool more loosely than the install record does: the detail says which tool, and in what;
+   * invalid_rule, a step rule is invalid: the detail says which, and where in its `when`;
+   * run_not_active, there is no active run; unknown_effect, the session never opened it, or
+   * has no such batch; effect_settled, it already has another settlement; batch_mismatch, the
+   * results are not the batch's: a call is missing, named twice, open at a bridge, or has
+   * another result; plan_mismatch, of another plan than the batch's; unknown_call, the batch
+   * has no such call; illegal_transition, not possible in this state: of a run that does not
+   * accept the request, or of a call whose group has not begun or that waits for a person;
+   * unknown_space, no grant is about the space, or there is nothing to detach;
+   * nothing_staged, the apply has nothing to apply; workspace_invalid, the workspace lacks a
+   * name, or the place in the detail names something that would be gone; limit_exceeded, over
+   * a limit; the detail names it.
    */
-  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_event' | 'no_regenerate' | 'no_run' | 'no_session' | 'no_session_actor' | 'no_turn' | 'not_found' | 'not_permitted' | 'not_quarantined' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'reserved_type' | 'run_active' | 'run_not_active' | 'server_lacks_right' | 'session_closed' | 'session_erased' | 'session_held' | 'stale' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
+  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'link_expired' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_event' | 'no_link' | 'no_regenerate' | 'no_run' | 'no_session' | 'no_session_actor' | 'no_turn' | 'not_found' | 'not_permitted' | 'not_quarantined' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'reserved_type' | 'run_active' | 'run_not_active' | 'server_lacks_right' | 'session_closed' | 'session_erased' | 'session_held' | 'stale' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
   /** For people: what was wrong, and what to do. */
   detail: string;
   /** The HTTP status. */
@@ -300,6 +311,34 @@ export interface ProfileRequest {
   profile: string;
 }
 
+/** A call that waits for a reply. */
+export interface Question {
+  /** Hash of the arguments: a reply names it. */
+  args_hash: string;
+  /** JSON: what is asked. */
+  arguments: string;
+  /** Who may answer: those with the right approve alone, or also those with the right ask. */
+  by: 'approvers' | 'clients';
+  /** The call's name in the session. */
+  call: string;
+  /** Unix milliseconds, after which the call fails. */
+  deadline?: number;
+  /** The run. */
+  run: number;
+  /** The session. */
+  session: string;
+  /** The tool, as the model calls it. */
+  tool: string;
+  /** The tool. */
+  tool_id: string;
+}
+
+/** The calls that wait for a reply. */
+export interface QuestionList {
+  /** The calls, by session. */
+  questions: Array<Question>;
+}
+
 /** The body of a control. */
 export interface Reason {
   /** For people. */
@@ -310,6 +349,14 @@ export interface Reason {
 export interface RegistryRequest {
   /** The data of ToolRegistrySet, as docs/protocol.md describes it. */
   registry: Record<string, unknown>;
+}
+
+/** Answers a call that waits for it. */
+export interface Reply {
+  /** Hash of the arguments that were answered. */
+  args_hash: string;
+  declined?: string;
+  output?: string;
 }
 
 /** Lets a paused run go on. */
@@ -414,7 +461,7 @@ export interface SessionRow {
   text?: string;
   text_seq?: number;
   tokens?: number;
-  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'input' | 'resume' | 'retry' | 'space';
+  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'reply' | 'clock' | 'input' | 'resume' | 'retry' | 'space';
 }
 
 /** More input for the active run. */
@@ -472,7 +519,7 @@ export interface Summary {
   /** Input and output tokens of all runs so far; 0 if absent. */
   tokens?: number;
   /** What the session waits for, as in the view. */
-  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'input' | 'resume' | 'retry' | 'space';
+  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'reply' | 'clock' | 'input' | 'resume' | 'retry' | 'space';
 }
 
 /** A control that the session has taken. */
@@ -505,7 +552,7 @@ export interface Trouble {
 /** One thing that happened in a session. The position is the id of its event. */
 export type Update = UpdateFields & (
   | { type: 'text'; turn: number; delta: string }
-  | { type: 'tool_asked' | 'tool_ended' | 'approval_asked' | 'approval_decided'; call: Call }
+  | { type: 'tool_asked' | 'tool_ended' | 'approval_asked' | 'approval_decided' | 'reply_asked'; call: Call }
   | { type: 'run_ended'; lifecycle: 'completed' | 'failed' | 'cancelled' | 'interrupted' }
   | { type: 'text_restarted' | 'run_queued' | 'run_started' | 'run_paused' | 'run_resumed' | 'waiting' | 'partial' }
 );
@@ -514,13 +561,13 @@ export type Update = UpdateFields & (
 export interface UpdateFields {
   /**
    * What happened: the model wrote text; its text of a turn is void, and begins again; it
-   * made a call; a call ended; a call waits for a person; a person decided over it; a run
-   * waits for another, began, is paused, goes on, or ended; the run waits for something that
-   * is in trouble, and without a cause, that it goes on; or the server may not read the log,
-   * so updates lack what only the log tells.
+   * made a call; a call ended; a call waits for a person; a person decided over it; a call
+   * waits for a reply; a run waits for another, began, is paused, goes on, or ended; the run
+   * waits for something that is in trouble, and without a cause, that it goes on; or the
+   * server may not read the log, so updates lack what only the log tells.
    */
-  type: 'text' | 'text_restarted' | 'tool_asked' | 'tool_ended' | 'approval_asked' | 'approval_decided' | 'run_queued' | 'run_started' | 'run_paused' | 'run_resumed' | 'run_ended' | 'waiting' | 'partial';
-  /** Of tools and approvals: the call. */
+  type: 'text' | 'text_restarted' | 'tool_asked' | 'tool_ended' | 'approval_asked' | 'approval_decided' | 'reply_asked' | 'run_queued' | 'run_started' | 'run_paused' | 'run_resumed' | 'run_ended' | 'waiting' | 'partial';
+  /** Of tools, approvals and replies: the call. */
   call?: Call;
   /** Of waiting: unserved, silent, or the code of the latest failure. Absent: it goes on. */
   cause?: string;
@@ -576,21 +623,23 @@ export interface View {
     /** The calls, in the model's order. */
     calls: Array<{
       /**
-       * Of a call that awaits approval: the decision repeats it. Absent while its pack is
-       * being read: nobody can decide yet.
+       * Of a call that awaits approval, or an answer: the decision or reply repeats it.
+       * Absent while its pack is being read: nobody can decide yet.
        */
       args_hash?: string;
       /**
-       * JSON text, for a call that awaits approval, a host loop's call without a result, or a
-       * bridge's call that is not open yet. Absent if the arguments of the calls up to this
-       * one exceed 128 KiB together: see seq.
+       * JSON text, for a call that awaits approval, a call without a result that needs no
+       * bridge, or a bridge's call that is not open yet. Absent if the arguments of the calls
+       * up to this one exceed 128 KiB together: see seq.
        */
       arguments?: string;
+      /** Of kind reply: who may answer. */
+      by?: 'approvers' | 'clients';
       /** Code of a result that the session gave. */
       code?: string;
       /**
-       * Deadline of the approval, or of a host loop's call: Unix milliseconds. The latter is
-       * absent until its group has begun.
+       * Deadline of the approval, or of a call without a bridge: Unix milliseconds. The
+       * latter is absent until its group has begun. A call of kind sleep ends then.
        */
       deadline?: number;
       /** Detail of the result, or of the reason. */
@@ -601,6 +650,8 @@ export interface View {
       host_loop?: string;
       /** Of a host loop's call: <session>.<effect>, the same at every start. */
       idempotency_key?: string;
+      /** Of a call without a result that needs no bridge: the kind of its executor. */
+      kind?: 'host_loop' | 'reply' | 'sleep';
       /** Of a call that awaits approval: the pack that it would enable. */
       pack?: ApprovalPack;
       /** Of a host loop's call: whether it may run twice; false if absent. */
@@ -1039,10 +1090,11 @@ export interface View {
   /**
    * Open effects come first. `tools`: a call is open at a bridge, and perhaps one at a host
    * loop too; `host_loop`: a call is open there, and perhaps one waits for a person too;
-   * `space`: a call of `extensions_enable` waits for its sync; `approval`. Then: `input` and
+   * `space`: a call of `extensions_enable` waits for its sync; `approval`; `reply`: somebody
+   * must answer a call, and perhaps one sleeps too; `clock`: a call sleeps. Then: `input` and
    * `resume` of the run, or `retry`: the run waits until a generation is retried.
    */
-  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'input' | 'resume' | 'retry' | 'space';
+  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'reply' | 'clock' | 'input' | 'resume' | 'retry' | 'space';
   /** Limits of which nine tenths are used, and at which every later run fails. */
   warnings?: Array<{
     /**

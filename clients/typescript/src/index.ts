@@ -1,6 +1,6 @@
-import type { Approval, SessionList, SessionRow } from './api.js';
+import type { Approval, Question, SessionList, SessionRow } from './api.js';
 import { Http, type Options } from './http.js';
-import { approvals, Session, type Abortable } from './session.js';
+import { approvals, questions, Session, type Abortable } from './session.js';
 
 export type * from './api.js';
 export { ConnectionError, ProblemError, RefoldError, RunError, type Code } from './errors.js';
@@ -53,6 +53,11 @@ export class Refold {
       yield* page.sessions;
       after = page.next;
     } while (after !== undefined);
+  }
+
+  /** The calls of all sessions that wait for a reply. */
+  questions(options: Abortable = {}): Promise<Question[]> {
+    return questions(this.#http, undefined, options);
   }
 
   /** The calls of all sessions that wait for a person. */

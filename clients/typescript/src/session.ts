@@ -1,4 +1,4 @@
-import type { Approval, Blob as StoredFile, OverridesRequest, Part, RunAccepted, RunRequest, RunState, Taken, View } from './api.js';
+import type { Approval, Blob as StoredFile, OverridesRequest, Part, Question, RunAccepted, RunRequest, RunState, Taken, View } from './api.js';
 import { RunError } from './errors.js';
 import { follow, type Update } from './events.js';
 import { newKey, type Http } from './http.js';
@@ -149,6 +149,21 @@ export class Session {
     return this.#decide('deny', approval, options);
   }
 
+  /** The calls that wait for a reply. */
+  async questions(options: Abortable = {}): Promise<Question[]> {
+    return questions(this.#http, this.id, options);
+  }
+
+  /** Answers a question: with JSON, if it has a schema. */
+  reply(question: Question, output: string, options: Abortable = {}): Promise<Taken> {
+    return this.#reply(question, { output }, options);
+  }
+
+  /** Says that nobody answers a question. The model is shown the reason. */
+  decline(question: Question, reason: string, options: Abortable = {}): Promise<Taken> {
+    return this.#reply(question, { declined: reason }, options);
+  }
+
   /** Sets facts, and removes those that are null. Needs the right `operate`. */
   setFacts(facts: Record<string, string | null>, options: Abortable = {}): Promise<Taken> {
     return this.#http.call('PUT', this.path('/facts'), { body: { facts }, signal: options.signal });
@@ -197,6 +212,11 @@ export class Session {
 
   #control(path: string, { reason, signal }: ControlOptions, more: Record<string, unknown> = {}): Promise<Taken> {
     return this.#http.call('POST', this.path(path), { body: { reason, ...more }, key: newKey(), signal });
+  }
+
+  #reply(question: Question, answer: { output?: string; declined?: string }, options: Abortable): Promise<Taken> {
+    const body = { ...answer, args_hash: question.args_hash };
+    return this.#http.call('POST', this.path(`/questions/${encodeURIComponent(question.call)}`), { body, key: newKey(), signal: options.signal });
   }
 
   #decide(decision: 'approve' | 'deny', approval: Approval, options: DecideOptions): Promise<Taken> {
@@ -253,6 +273,11 @@ export class Run {
 }
 
 /** @internal */
+export async function questions(http: Http, session: string | undefined, { signal }: Abortable): Promise<Question[]> {
+  const list = await http.call<{ questions: Question[] }>('GET', '/v1/questions', { query: { session }, signal });
+  return list.questions;
+}
+
 export async function approvals(http: Http, session: string | undefined, { signal }: Abortable): Promise<Approval[]> {
   const list = await http.call<{ approvals: Approval[] }>('GET', '/v1/approvals', { query: { session }, signal });
   return list.approvals;

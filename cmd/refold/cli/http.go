@@ -36,7 +36,7 @@ type httpServeCommand struct {
 	Agents      string   `type:"existingdir" placeholder:"DIR" help:"Agents that requests may name: a file helper.yaml for each. Default: the agent default alone, which is the install record."`
 	Host        []string `placeholder:"NAME" help:"Name by which clients may address the server; those of this machine always may. May be repeated."`
 	Origin      []string `placeholder:"ORIGIN" help:"Origin of pages that may call the server, such as https://example.com. May be repeated."`
-	Secret      string   `type:"existingfile" placeholder:"FILE" help:"Signs the handles of files: at least 32 bytes, the same for all servers behind one address. Default: random, so that handles end with the server."`
+	Secret      string   `type:"existingfile" placeholder:"FILE" help:"Signs the handles of files and reply links: at least 32 bytes, the same for all servers behind one address. Another one ends what the old one signed. Default: random, so that handles end with the server."`
 	TLSCert     string   `name:"tls-cert" type:"existingfile" placeholder:"FILE" help:"Certificate of the server; with --tls-key. Read again on SIGHUP."`
 	TLSKey      string   `name:"tls-key" type:"existingfile" placeholder:"FILE" help:"Key of the certificate."`
 	BehindProxy bool     `help:"A proxy ends TLS, and nobody else reaches the address."`
@@ -82,7 +82,11 @@ func (h httpServeCommand) Run(ctx context.Context, s streams, conn connection, f
 	}
 	var hooks []webhook.Hook
 	if h.Webhooks != "" {
-		if hooks, err = webhook.Read(h.Webhooks); err != nil {
+		hooks, err = webhook.Read(h.Webhooks)
+		if err == nil {
+			err = webhook.SignLinks(hooks, o.Secret)
+		}
+		if err != nil {
 			return fmt.Errorf("serve: --webhooks: %w", err)
 		}
 	}

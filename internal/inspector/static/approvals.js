@@ -3,6 +3,7 @@ import { html, signal, useEffect, useMemo, useState } from './preact.js';
 import { caller, follow, get, may, newKey, of, post } from './api.js';
 import { Code, Dialog, Empty, Hash, Link, Skeleton, Wrong, now, useLoaded } from './ui.js';
 import { dateOf, flat, plain, pretty, took } from './text.js';
+import { Answer, mayAnswer } from './questions.js';
 
 /** The waiting calls; null: not known yet. */
 const waiting = signal(null);
@@ -42,7 +43,8 @@ async function load() {
 
 async function loadOnce() {
   try {
-    const { approvals } = await get('/v1/approvals');
+    const [decided, answered] = await Promise.all([get('/v1/approvals'), get('/v1/questions')]);
+    const approvals = [...decided.approvals, ...answered.questions.map((q) => ({ ...q, asks: true }))];
     const here = new Set(approvals.map(keyOf));
     const before = waiting.value;
     const gone = (before ?? []).filter((a) => !here.has(keyOf(a)))
@@ -63,7 +65,7 @@ export function watchApprovals() {
   const soon = () => { if (!timer) timer = setTimeout(() => { timer = 0; load(); }, 250); };
   const known = new Set();
   const stop = follow('/v1/live', '', (row, event) => {
-    const waits = row.waits_for === 'approval';
+    const waits = row.waits_for === 'approval' || row.waits_for === 'reply';
     if (event === 'reset' || waits || known.has(row.session) || waiting.value?.some((a) => a.session === row.session)) soon();
     if (waits) known.add(row.session); else known.delete(row.session);
   });
@@ -165,7 +167,7 @@ export function Approval({ a, alone }) {
       ${!proven && shown ? html`<p class="note bad" role="alert">The text shown does not have the hash that a decision would name: it can't be decided here.</p>` : null}
       ${!globalThis.crypto?.subtle ? html`<p class="note bad">This browser can't hash here: use HTTPS or a loopback address.</p>` : null}
       ${error ? html`<${Wrong} error=${error} />` : null}
-      <div class="actions"><button type="button" class="btn main" disabled=${off} onClick=${approve}>Approve</button><button type="button" class="btn" disabled=${off} onClick=${() => setDeciding('edit')}>Approve with edits…</button><button type="button" class="btn danger" disabled=${off} onClick=${() => setDeciding('deny')}>Deny…</button>${may('approve') ? null : html`<span class="label">This token may not approve.</span>`}</div>
+      ${a.asks ? html`<${Answer} q=${a} off=${!mayAnswer(a) || !proven || a.gone} done=${load} />` : html`<div class="actions"><button type="button" class="btn main" disabled=${off} onClick=${approve}>Approve</button><button type="button" class="btn" disabled=${off} onClick=${() => setDeciding('edit')}>Approve with edits…</button><button type="button" class="btn danger" disabled=${off} onClick=${() => setDeciding('deny')}>Deny…</button>${may('approve') ? null : html`<span class="label">This token may not approve.</span>`}</div>`}
     </div>
     ${deciding ? html`<${Deciding} a=${a} how=${deciding} close=${() => setDeciding('')} />` : null}
   </article>`;
@@ -187,6 +189,6 @@ export function Approvals() {
   let body = html`<div class="card"><${Skeleton} /></div>`;
   if (failed.value && !all) body = html`<${Wrong} error=${failed.value} again=${load} />`;
   else if (all?.length) body = html`<div class="stack" style=${{ maxWidth: '880px' }}>${all.map((a) => html`<${Approval} key=${keyOf(a)} a=${a} />`)}</div>`;
-  else if (all) body = html`<div class="card"><${Empty} title="Nothing waits for a person"><p>A call of a tool that needs approval is shown here, with its arguments in full.</p><//></div>`;
+  else if (all) body = html`<div class="card"><${Empty} title="Nothing waits for a person"><p>A call that needs approval, or that somebody must answer, is shown here, with its arguments in full.</p><//></div>`;
   return html`<div class="page-head"><h1>Approvals</h1><p aria-live="assertive">${all ? `${waitingCount.value || 'No'} call${waitingCount.value === 1 ? '' : 's'} waiting` : ''}</p><span class="grow"></span><${Notify} /></div>${body}`;
 }

@@ -223,7 +223,7 @@ func TestEveryUpdateHasJSON(t *testing.T) {
 			}
 		}
 	}
-	if found != 13 {
-		t.Errorf("found %d updates, want 13", found)
+	if found != 14 {
+		t.Errorf("found %d updates, want 14", found)
 	}
 }

@@ -108,7 +108,7 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		status          int
 	}{
 		{"health", "", 200}, {"ready", "", 200}, {"document", "", 200}, {"docs", "", 200},
-		{"getSession", "", 200}, {"getTranscript", "", 200}, {"listSessions", "", 200}, {"listApprovals", "", 200}, {"followSession", "", 200},
+		{"getSession", "", 200}, {"getTranscript", "", 200}, {"listSessions", "", 200}, {"listApprovals", "", 200}, {"listQuestions", "", 200}, {"followSession", "", 200},
 		{"aiSDKMessages", "", 200}, {"aiSDKResume", "", 200},
 		{"getCaller", "", 200}, {"listEvents", "", 200}, {"getEvent", "", 200}, {"getRawEvent", "", 200}, {"getEventText", "", 200}, {"getInstallChanges", "", 404}, {"getState", "", 200}, {"getDiff", "", 200}, {"getTimeline", "", 200},
 		{"getTools", "", 200}, {"getBatch", "", 200}, {"getEffects", "", 200}, {"previewEvent", `{"type": "RunPauseRequested", "door": "in", "data": {"reason": "lunch"}}`, 200},
@@ -118,6 +118,7 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		{"storeFile", "a file", 200}, {"setFacts", `{"facts": {"plan": "gold", "name": null}}`, 200},
 		{"setOverrides", `{"scope": "session", "enable": []}`, 200},
 		{"decide", `{"decision": "approve", "args_hash": "` + hash + `"}`, 200},
+		{"reply", `{"output": "tea", "args_hash": "` + hash + `"}`, 409}, {"replyByLink", `{"output": "tea"}`, 404},
 		{"setAgent", `{"agent": "helper"}`, 200},
 		{"aiSDKSend", strings.Replace(bodies["aiSDKSend"], "hidden", "s", 1), 200},
 		{"runAGUI", bodies["runAGUI"], 200},

@@ -49,7 +49,7 @@ func TestInstallPublishesWhatIsNew(t *testing.T) {
 		return seq
 	}
 	out, errOut := w.does(0, "install", "--builtin")
-	like(t, "published", out+errOut, `^published at 2: hash `+builtinHash(t)+`, 12 tools, 3 profiles; sessions that have an event keep the record that they pinned\n$`)
+	like(t, "published", out+errOut, `^published at 2: hash `+builtinHash(t)+`, 15 tools, 3 profiles; sessions that have an event keep the record that they pinned\n$`)
 
 	// What is shown is the same record, however it is written.
 	shown, told := w.does(0, "install", "--show")
@@ -57,7 +57,7 @@ func TestInstallPublishesWhatIsNew(t *testing.T) {
 	like(t, "shown", shown, `(?s)^\{\n  "config": \{\n    "context": \{\}\n  \},\n  "default_profile": .*"rules": 1,.*\}\n$`)
 	for _, again := range []string{file(t, shown), file(t, string(session.BuiltinInstall()))} {
 		out, errOut = w.does(0, "install", again)
-		like(t, "again", out+errOut, `^nothing published: the record at 2 is the same: hash `+builtinHash(t)+`, 12 tools`)
+		like(t, "again", out+errOut, `^nothing published: the record at 2 is the same: hash `+builtinHash(t)+`, 15 tools`)
 	}
 	if got := last(); got != 2 {
 		t.Errorf("the log ends at %d, want 2: nothing new was published", got)
@@ -66,7 +66,7 @@ func TestInstallPublishesWhatIsNew(t *testing.T) {
 	// A changed one on standard input; then the former one again, which is new again.
 	changed := strings.Replace(shown, `"context": {}`, `"provider": "p", "model": "m"`, 1)
 	out, _ = w.end(w.begin(changed, "install", "-"), 0)
-	like(t, "changed", out, `^published at 3: hash [0-9a-f]{64}, 12 tools`)
+	like(t, "changed", out, `^published at 3: hash [0-9a-f]{64}, 15 tools`)
 	out, _ = w.does(0, "install", "--builtin")
 	like(t, "changed back", out, `^published at 4: hash `+builtinHash(t))
 }
@@ -129,7 +129,7 @@ func TestInstallShowsAndListsRecords(t *testing.T) {
 	day := `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`
 	like(t, "list", out, `^SEQ +TIME +HASH +TOOLS +PROFILES +RULES +NOTE\n`+
 		`1 +`+day+` +[0-9a-f]{64} +0 +0 +1\n`+
-		`2 +`+day+` +`+builtinHash(t)+` +12 +3 +1 +new sessions pin it\n`+
+		`2 +`+day+` +`+builtinHash(t)+` +15 +3 +1 +new sessions pin it\n`+
 		`3 +`+day+` +- +- +- +- +no session pins it: install record: .*\n`+
 		`4 +`+day+` +[0-9a-f]{64} +- +- +- +no session pins it: install record: .*tools\[0\].*\n$`)
 	out, errOut := w.does(0, "install", "--builtin")

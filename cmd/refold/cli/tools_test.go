@@ -68,12 +68,12 @@ func TestToolsOfEachTurn(t *testing.T) {
 	now, errOut := w.does(0, "tools", "s1")
 	like(t, "the latest", now+errOut, second+`\noffered, in the order in which the model was shown them: 10\n  1   close_session +host\.session\.close\n  2   shell +host\.exec\n`+
 		`(.*\n){7}  10  apply_patch +host\.fs\.apply_patch\n`+
-		`\nhidden: 2\n  edit_file +host\.fs\.edit_file +step 1: profile "openai" leaves it out, and nothing enables it\n  open_session +host\.session\.open +step 4: host_session_not_ready does not hold\n$`)
+		`\nhidden: 5\n  edit_file +host\.fs\.edit_file +step 1: profile "openai" leaves it out, and nothing enables it\n  open_session +host\.session\.open +step 4: host_session_not_ready does not hold\n(  [a-z_]+ +session\.[a-z_]+ +step 1: profile "openai" leaves it out, and nothing enables it\n){3}$`)
 	if same, _ := w.does(0, "tools", "show", "s1", "--turn", "r1t2"); same != now {
 		t.Errorf("folded again: got %q, want %q", same, now)
 	}
 	out, _ := w.does(0, "tools", "s1", "--turn", "r1t1")
-	like(t, "the first", out, first+`\noffered.*: 1\n  1  open_session +host\.session\.open\n\nhidden: 11\n`)
+	like(t, "the first", out, first+`\noffered.*: 1\n  1  open_session +host\.session\.open\n\nhidden: 14\n`)
 
 	for want, args := range map[string][]string{
 		second + `shell \(host\.exec\): offered, 2 of 10\n$`:                                         {"s1", "shell"},

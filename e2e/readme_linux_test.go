@@ -54,7 +54,7 @@ func TestReadmeInOrder(t *testing.T) {
 		"approve hello r5t1c0":    `(?s)Approve it\? \[y/N\] .*approved\nsession hello: run 5 `,
 		"replay hello --verify":   `^replay: identical`,
 		"bridge doctor":           `all open effects are served\n$`,
-		"tools check":             `covered: 12 of 12 tools`,
+		"tools check":             `covered: 15 of 15 tools`,
 		"why hello shell":         `shell \(host\.exec\)`,
 		"queue hello":             `run 4 is running`,
 	}

@@ -102,6 +102,13 @@ func (l *laws) countEvent(e session.Event, env session.Envelope) {
 		if codec.Decode(env.Data, &b) == nil {
 			settled(&b)
 		}
+	case session.TypeReplyGiven:
+		var b session.ReplyGiven
+		if err := codec.Decode(env.Data, &b); err != nil {
+			l.t.Fatalf("a reply that was taken: %v", err)
+		}
+		r := b.Settled()
+		settled(&r)
 	case session.TypeToolBatchSettled:
 		var b session.ToolBatchSettled
 		if err := codec.Decode(env.Data, &b); err != nil {
@@ -384,9 +391,10 @@ func (l *laws) hostLoop(notices []session.Notice) {
 	for i, c := range t.Batch.Calls {
 		name := fmt.Sprintf("r%dt%dc%d", t.Run, t.Number, i)
 		_, effect := l.open[name]
-		switch loop := l.isHostLoop(c.ToolID); {
-		case c.Status == session.CallOpen && loop == effect:
-			l.t.Fatalf("%s: for a host loop %v, an effect %v", name, loop, effect)
+		kind := l.executor(c.ToolID)
+		switch loop := kind == planner.ExecutorHostLoop; {
+		case c.Status == session.CallOpen && (kind == planner.ExecutorEffect) != effect:
+			l.t.Fatalf("%s: of kind %s, an effect %v", name, kind, effect)
 		case c.Status == session.CallOpen && loop && !l.planned[name]:
 			l.t.Fatalf("no host loop was told of %s", name)
 		case c.Status == session.CallWaiting && l.planned[name]:
@@ -395,9 +403,13 @@ func (l *laws) hostLoop(notices []session.Notice) {
 	}
 }
 
-func (l *laws) isHostLoop(id string) bool {
+// executor returns the kind of a tool's executor.
+func (l *laws) executor(id string) string {
 	tool, known := l.turnRegistry.Lookup(id)
-	return known && l.turnRegistry.Tool(tool).Executor.Kind == planner.ExecutorHostLoop
+	if !known {
+		return ""
+	}
+	return l.turnRegistry.Tool(tool).Executor.Kind
 }
 
 // heldDeadline returns the first deadline of what is no effect: of calls that

@@ -141,10 +141,13 @@ func TestPageConversationIsPaged(t *testing.T) {
 	press(p, "#later")
 	p.Eventually(has(".said", "All is said."))
 	// A long result is shown in part, and more of it on request.
-	browser.Value[bool](p, `([...document.querySelectorAll(".call")].at(-1).open = true)`)
-	p.Eventually(has(".call[open]", "4 KiB of 15 KiB"))
-	browser.Value[bool](p, `([...document.querySelectorAll(".call[open] .btn")].find((e) => e.textContent === "More of it").click(), true)`)
-	p.Eventually(`document.querySelector(".call[open] .in pre:last-of-type").textContent.length > 15000`)
+	// Each step is repeated, since the list may be drawn anew meanwhile.
+	p.Eventually(`([...document.querySelectorAll("details.call")].at(-1).open = true) && ` + has(".call[open]", "4 KiB of 16 KiB"))
+	p.Eventually(`(() => {
+		const call = [...document.querySelectorAll("details.call")].at(-1);
+		[...call.querySelectorAll(".btn")].find((e) => e.textContent === "More of it")?.click();
+		return [...call.querySelectorAll("pre")].some((e) => e.textContent.length > 15000);
+	})()`)
 	file := w.want(http.StatusOK, nil, "all", "GET", "/v1/sessions/s/events/2/text", "")
 	if kind, as, sniff := file.header.Get("Content-Type"), file.header.Get("Content-Disposition"), file.header.Get("X-Content-Type-Options"); kind != "text/plain; charset=utf-8" || !strings.HasPrefix(as, "attachment") || sniff != "nosniff" {
 		t.Errorf("an event as text is %q, %q, %q", kind, as, sniff)

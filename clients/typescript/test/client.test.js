@@ -169,12 +169,14 @@ test('a list has pages', async () => {
 test('each operation has a method', async () => {
   const { paths } = JSON.parse(readFileSync(new URL('../../../web/openapi.json', import.meta.url), 'utf8'));
   const operations = Object.entries(paths).flatMap(([path, of]) => Object.keys(of).filter((method) => !of[method].tags?.includes('inspector')).map((method) => [method.toUpperCase(), path]))
-    .filter(([, path]) => path.startsWith('/v1/') && !/^\/v1\/(ai-sdk|ag-ui)\//.test(path)); // those are for the libraries of others
-  const everything = { seq: 1, run: 1, position: 'p', lifecycle: 'completed', ended: true, sessions: [], approvals: [], blob: 'b' };
+    .filter(([, path]) => path.startsWith('/v1/') && !/^\/v1\/(ai-sdk|ag-ui|replies)\//.test(path)); // those are for the libraries of others, and for links
+  const everything = { seq: 1, run: 1, position: 'p', lifecycle: 'completed', ended: true, sessions: [], approvals: [], questions: [], blob: 'b' };
   const { refold, came } = client(({ headers }) => (answer(200, everything)(headers)));
   const s = refold.agent('helper').session('s');
   const approval = { session: 's', run: 1, call: 'c', tool_id: 't', tool: 't', arguments: '{}', args_hash: 'h' };
+  const question = { session: 's', run: 1, call: 'c', tool_id: 't', tool: 't', arguments: '{}', args_hash: 'h', by: 'approvers' };
   await Promise.all([
+    refold.questions(), s.reply(question, 'yes'),
     all(refold.sessions()), refold.approvals(), s.ask([{ text: 'hi' }]), s.steer('hi'), s.pause(), s.resume(), s.interrupt(), s.cancel(), s.end(),
     s.view(), s.transcript(), s.approve(approval), s.deny(approval), s.setFacts({ a: null }), s.setAgent('helper'),
     s.setOverrides({ scope: 'session', disable: [] }), s.upload('file', { name: 'a b' }), s.run(1).wait(), s.run(1).cancel(),

@@ -68,7 +68,7 @@ func (c *Client) Approvals(ctx context.Context, sid string) ([]Approval, error) 
 
 // ApprovalsNamed is Approvals for the sessions whose names begin with a text.
 func (c *Client) ApprovalsNamed(ctx context.Context, beginning string) ([]Approval, error) {
-	sids, err := c.sessionsThat(ctx, beginning, mayHideApproval)
+	sids, err := c.sessionsThat(ctx, beginning, waitsWithApproval)
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func (c *Client) sessionsThat(ctx context.Context, beginning string, waits []str
 	return sids, nil
 }
 
-// mayHideApproval is what a session waits for in which a call may wait for a person: a
-// summary names what is open first.
-var mayHideApproval = []string{"approval", "tools", "host_loop", "space"}
+// waitsWithApproval are the values of a summary's waits_for with which a call may wait for
+// a person. A summary names an open effect before a call that waits for a person.
+var waitsWithApproval = []string{"approval", "tools", "host_loop", "space"}
 
 // viewsAtOnce is how many views are requested at once.
 const viewsAtOnce = 8

@@ -46,15 +46,15 @@ func (c *Client) Questions(ctx context.Context, sid string) ([]Question, error) 
 
 // QuestionsNamed is Questions for the sessions whose names begin with a text.
 func (c *Client) QuestionsNamed(ctx context.Context, beginning string) ([]Question, error) {
-	sids, err := c.sessionsThat(ctx, beginning, mayHideReply)
+	sids, err := c.sessionsThat(ctx, beginning, waitsWithReply)
 	if err != nil {
 		return nil, err
 	}
 	return c.questionsIn(ctx, sids)
 }
 
-// mayHideReply is what a session waits for in which a call may wait for a reply.
-var mayHideReply = append([]string{"reply"}, mayHideApproval...)
+// waitsWithReply are the values of waits_for with which a call may wait for a reply.
+var waitsWithReply = append([]string{"reply"}, waitsWithApproval...)
 
 func (c *Client) questionsIn(ctx context.Context, sids []string) ([]Question, error) {
 	return inViews(ctx, c, sids, c.questionsOf)

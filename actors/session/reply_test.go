@@ -33,8 +33,8 @@ func question(t testing.TB) *told {
 	return w
 }
 
-// A process that dies at any message, and comes back from the log, does what one does
-// that lives: one answer, three days later, and the run goes on.
+// A process may die at any message and be restored from the log: the call has one answer,
+// three days later, and the run goes on.
 func TestAReplyAfterThreeDaysSurvivesDeathAtEachMessage(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600 * 1000

@@ -20,7 +20,7 @@ import (
 
 // approvalsCommand lists the calls that wait for a person.
 type approvalsCommand struct {
-	Session string `arg:"" optional:"" help:"The session; without one all of them, which reads every stored notice."`
+	Session string `arg:"" optional:"" help:"The session; without one those of all sessions."`
 	asJSON
 }
 

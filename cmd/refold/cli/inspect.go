@@ -116,7 +116,7 @@ func (demoCommand) show(ctx context.Context, out io.Writer, server *devserver.Se
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
 	if err != nil {
-		return fmt.Errorf("demo: --inspect: %w", err)
+		return fmt.Errorf("demo: --inspect: %w: stop the program that has the port", err)
 	}
 	token := bearer.New()
 	auth := func(r *http.Request) (*web.Caller, error) {
@@ -130,7 +130,7 @@ func (demoCommand) show(ctx context.Context, out io.Writer, server *devserver.Se
 		return err
 	}
 	defer stop()
-	fmt.Fprintf(out, "\nThe inspector shows it until Ctrl-C. Open this address in a browser; its token may look, and do nothing:\n\n  http://%s%s#token=%s\n\n", l.Addr(), page, token)
+	fmt.Fprintf(out, "\nThe inspector shows it until Ctrl-C. Open this address in a browser; its token may only read:\n\n  http://%s%s#token=%s\n\n", l.Addr(), page, token)
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) { // a part of the demo failed
 		return cause

@@ -16,7 +16,7 @@ import (
 
 // waitingCommand lists the calls that wait for a reply.
 type waitingCommand struct {
-	Session string `arg:"" optional:"" help:"The session; without one all of them, which reads every stored notice."`
+	Session string `arg:"" optional:"" help:"The session; without one those of all sessions."`
 	asJSON
 }
 

@@ -18,6 +18,8 @@ type CallerShown struct {
 	Scoped bool `json:"scoped,omitempty"`
 	// Agents that it may name.
 	Agents []string `json:"agents" lim:"item=any"`
+	// The server masks secrets: it sends nothing as it is stored, so no page can prove a session.
+	Redacts bool `json:"redacts,omitempty"`
 }
 
 // EventList is a page of a session's events.

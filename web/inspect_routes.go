@@ -45,7 +45,7 @@ var inspectRoutes = []route{
 		do:  (*call).getEvent,
 	},
 	{
-		method: http.MethodGet, path: "/v1/sessions/{sid}/events/{seq}/raw", name: "getRawEvent", right: RightRead, gives: []string{"application/octet-stream"}, inspect: true,
+		method: http.MethodGet, path: "/v1/sessions/{sid}/events/{seq}/raw", name: "getRawEvent", right: RightRead, stored: true, gives: []string{"application/octet-stream"}, inspect: true,
 		doc: "Returns the bytes of an event, as they are stored.",
 		do:  (*call).getRawEvent,
 	},
@@ -106,17 +106,17 @@ var inspectRoutes = []route{
 		do:  (*call).verifySession,
 	},
 	{
-		method: http.MethodGet, path: "/v1/sessions/{sid}/proof", name: "getProof", right: RightRead, out: "Proof", inspect: true,
+		method: http.MethodGet, path: "/v1/sessions/{sid}/proof", name: "getProof", right: RightRead, stored: true, out: "Proof", inspect: true,
 		doc: "Returns what a page compares when it folds the session again: the hashes of states, and of what is stored.",
 		do:  (*call).getProof,
 	},
 	{
-		method: http.MethodGet, path: "/v1/sessions/{sid}/install", name: "getInstall", right: RightRead, gives: []string{"application/octet-stream"}, inspect: true,
+		method: http.MethodGet, path: "/v1/sessions/{sid}/install", name: "getInstall", right: RightRead, stored: true, gives: []string{"application/octet-stream"}, inspect: true,
 		doc: "Returns the install record that the session pinned, as canonical msgpack.",
 		do:  (*call).getInstall,
 	},
 	{
-		method: http.MethodGet, path: "/v1/sessions/{sid}/log", name: "getLog", right: RightRead, gives: []string{"application/octet-stream"}, inspect: true,
+		method: http.MethodGet, path: "/v1/sessions/{sid}/log", name: "getLog", right: RightRead, stored: true, gives: []string{"application/octet-stream"}, inspect: true,
 		doc: "Returns the events of a session as they are stored, in the frames that package internal/prove describes: a page of at most 2,000 events and about 8 MiB.",
 		query: []parameter{
 			{"from", "The page begins with the first event that is not before this sequence.", sequence},

@@ -21,7 +21,7 @@ const (
 
 // getCaller says who the caller is.
 func (c *call) getCaller() (any, error) {
-	shown := CallerShown{Subject: c.caller.Subject, Rights: append([]Right{}, c.caller.Rights...), Scoped: c.caller.Scope != "", Agents: []string{}}
+	shown := CallerShown{Subject: c.caller.Subject, Rights: append([]Right{}, c.caller.Rights...), Scoped: c.caller.Scope != "", Agents: []string{}, Redacts: len(c.masks) > 0}
 	for _, name := range c.inner.Agents() {
 		if c.caller.mayName(name) {
 			shown.Agents = append(shown.Agents, name)

@@ -3,6 +3,7 @@ package web
 import (
 	_ "embed"
 	"net/http"
+	"strings"
 )
 
 // document is the OpenAPI document: TestDocumentIsCurrent writes it from the table of
@@ -32,6 +33,9 @@ func (c *call) docs() (any, error) {
 
 // raw sends bytes.
 func (c *call) raw(kind string, body []byte) {
+	if len(c.masks) > 0 && (strings.HasPrefix(kind, "text/plain") || strings.HasPrefix(kind, "text/markdown")) {
+		body = []byte(c.masks.text(string(body)))
+	}
 	c.w.Header().Set("Content-Type", kind)
 	c.w.WriteHeader(http.StatusOK)
 	c.sent = true

@@ -24,6 +24,7 @@ type route struct {
 	open         openness
 	global       bool // it is about all sessions: a token with a scope may not
 	inspect      bool // it is for the inspector's pages: clients need no method for it
+	stored       bool // it sends what is stored as it is: not if the server masks secrets
 	do           func(*call) (any, error)
 }
 

@@ -64,6 +64,9 @@ func (s *stream) send(id, event string, data []byte) error {
 		b.WriteString("event: " + event + "\n")
 	}
 	b.WriteString("data: ")
+	if len(data) > 0 && data[0] == '{' { // not [DONE]
+		data = s.c.masks.json(data)
+	}
 	b.Write(data)
 	b.WriteString("\n\n")
 	return s.write(b.String())
@@ -96,6 +99,9 @@ type followed[T any] struct {
 // false or an error, the client is gone, or its token is not valid any more. It writes a
 // comment to the stream when nothing comes for a while.
 func (c *call) follow(s *stream, after string, each func(refold.Update) (bool, error)) error {
+	if len(c.masks) > 0 {
+		each = whole(each)
+	}
 	return pass(c, s, func(ctx context.Context) iter.Seq2[refold.Update, error] { return c.session().Updates(ctx, after) }, each)
 }
 

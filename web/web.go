@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,10 @@ type Options struct {
 	// the browser: the file that make wasm writes. Nil: the one that was there when this
 	// program was built, if there was one. Empty: none.
 	Program []byte
+	// Redact are patterns whose matches no answer has: [redacted] stands for them. Texts of
+	// models come whole then, since a pattern matches no part of a secret; and the operations
+	// that send what is stored as it is are refused: bytes of events, the log, Prove.
+	Redact []*regexp.Regexp
 }
 
 // Limits are those of each caller, and of each request. The default stands for a zero.
@@ -82,6 +87,7 @@ type server struct {
 	client *client.Client
 	o      Options
 	mux    *http.ServeMux
+	masks  masks
 	usage  usage
 	kept   atomic.Int64 // runs: see keep
 
@@ -117,7 +123,7 @@ func Handler(rt *refold.Runtime, o Options) http.Handler {
 		o.Hosts = []string{"localhost", "127.0.0.1", "[::1]"}
 	}
 	inner := inside.Of(rt)
-	s := &server{rt: rt, inner: inner, client: inner.Client(), o: o, mux: http.NewServeMux(), usage: newUsage(),
+	s := &server{rt: rt, inner: inner, client: inner.Client(), o: o, mux: http.NewServeMux(), masks: o.Redact, usage: newUsage(),
 		histories: newHistories(), proves: proves}
 	paths := map[string]map[string]*route{}
 	all := pageRoutes()
@@ -236,6 +242,9 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, methods map[strin
 	case !caller.may(rt.right):
 		return problem(http.StatusForbidden, CodeForbidden, "this token lacks the right %s", rt.right)
 	}
+	if err := s.keepsBytes(rt); err != nil {
+		return err
+	}
 	c := &call{server: s, w: w, r: r, caller: caller}
 	if id := r.PathValue("sid"); strings.Contains(rt.path, "{sid}") {
 		if err := c.enter(id); err != nil {
@@ -273,6 +282,9 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if !known {
 		s.o.Logger.Error("http_failed", "method", r.Method, "path", r.URL.Path, "error", err.Error())
 	}
+	if len(s.masks) > 0 {
+		p.Detail = s.masks.text(p.Detail)
+	}
 	p.write(w)
 }
 
@@ -300,6 +312,7 @@ func (c *call) json(status int, body any) error {
 	if err != nil {
 		return err
 	}
+	text = c.masks.json(text)
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(status)
 	c.sent = true

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -171,6 +172,23 @@ func (p *Page) TakeFault(containing string) {
 			p.t.Fatalf("the page has no fault with %q; it has %q", containing, p.Faults())
 		}
 	}
+}
+
+// IgnoreFaults takes all faults so far that contain a text, if there are any.
+func (p *Page) IgnoreFaults(containing string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = slices.DeleteFunc(p.faults, func(f string) bool { return strings.Contains(f, containing) })
+}
+
+// Heap returns the megabytes of the page's objects of JavaScript that are still needed.
+func (p *Page) Heap() float64 {
+	p.t.Helper()
+	p.Do(command(heapprofiler.CollectGarbage, cdp.Empty{}))
+	return run(p, func(ctx context.Context, t *chromedp.Target) (float64, error) {
+		usage, err := cdp.Call(ctx, t, runtime.GetHeapUsage, cdp.Empty{})
+		return usage.UsedSize / 1e6, err
+	})
 }
 
 func (p *Page) reportFaults() {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -29,6 +30,12 @@ func (p *Page) Screenshot() []byte {
 	p.t.Helper()
 	Value[bool](p, still)
 	return run(p, chromedp.CaptureScreenshot())
+}
+
+// StopClock stops the clock of what the page loads from now on, at Unix milliseconds.
+func (p *Page) StopClock(ms int64) {
+	p.t.Helper()
+	p.Do(command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: fmt.Sprintf("Date.now = () => %d;", ms)}))
 }
 
 // How much pictures of the same page may differ. Versions of Chromium and FreeType draw

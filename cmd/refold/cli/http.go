@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"regexp"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -45,6 +46,8 @@ type httpServeCommand struct {
 	Approver string `placeholder:"CONTEXT" help:"Context of a NATS user with the role approver, for tokens with the right approve, if neither the server's own user nor --operator may decide over calls."`
 	Webhooks string `type:"existingfile" placeholder:"FILE" help:"Webhooks: receivers of notices, such as that a run has ended. All servers of the log deliver them together."`
 
+	Redact string `type:"existingfile" placeholder:"FILE" help:"Patterns of secrets: regular expressions, one a line. No answer has what they match; texts come whole, and neither bytes of events nor Prove are served. Default: none."`
+
 	provingFlags
 
 	HTTP      string   `name:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, for operators. Default: none."`
@@ -67,6 +70,9 @@ func (h httpServeCommand) Run(ctx context.Context, s streams, conn connection, f
 	}
 	if o.Program, err = h.program(); err != nil {
 		return fmt.Errorf("serve: %w", err)
+	}
+	if o.Redact, err = h.patterns(); err != nil {
+		return fmt.Errorf("serve: --redact %s: %w", h.Redact, err)
 	}
 	if h.Secret != "" {
 		if o.Secret, err = os.ReadFile(h.Secret); err != nil {
@@ -114,6 +120,18 @@ func (h httpServeCommand) Run(ctx context.Context, s streams, conn connection, f
 	}
 	tellAddress(s.out, fmt.Sprintf("%s://%s", scheme, l.Addr()))
 	return serveHTTP(ctx, l, web.Handler(rt, o))
+}
+
+// patterns reads the file of --redact.
+func (h httpServeCommand) patterns() ([]*regexp.Regexp, error) {
+	if h.Redact == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(h.Redact)
+	if err != nil {
+		return nil, err
+	}
+	return web.Patterns(string(text))
 }
 
 // onHangup reloads files on each SIGHUP, until stop is called.

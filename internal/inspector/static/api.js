@@ -51,6 +51,9 @@ export class Problem extends Error {
   }
 }
 
+const noAnswer = 'The server does not answer. The page keeps what it has, and tries again.';
+const noLog = 'The server does not reach the log. The page keeps what it has, and goes on when the log is back.';
+
 async function send(method, path, { body, headers = {}, signal } = {}) {
   const all = { ...headers };
   if (token) all.Authorization = `Bearer ${token}`;
@@ -60,10 +63,10 @@ async function send(method, path, { body, headers = {}, signal } = {}) {
     answer = await fetch(base + path, { method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), signal, cache: 'no-store' });
   } catch (e) {
     if (e.name === 'AbortError') throw e;
-    trouble.value = 'The server does not answer. The page keeps what it has, and tries again.';
+    trouble.value = noAnswer;
     throw new Problem(0, 'unreachable', 'The server does not answer.');
   }
-  trouble.value = '';
+  if (trouble.value === noAnswer) trouble.value = '';
   if (answer.ok) return answer;
   let problem = {};
   try {
@@ -126,6 +129,7 @@ const pause = (ms, signal) => new Promise((done) => {
 });
 
 const hiddenFor = 60_000;
+const logEvery = 5000;
 
 /** Waits until the tab is seen, if it has been hidden for a minute. */
 function seen(signal) {
@@ -135,6 +139,26 @@ function seen(signal) {
     document.addEventListener('visibilitychange', look);
     signal.addEventListener('abort', () => { document.removeEventListener('visibilitychange', look); done(); });
   });
+}
+
+/** Says in `trouble` while the server does not reach the log, until the function that it returns is called. */
+export function watchLog() {
+  const whole = new AbortController();
+  const run = async () => {
+    for (;;) {
+      await pause(logEvery, whole.signal);
+      await seen(whole.signal);
+      if (whole.signal.aborted) return;
+      try {
+        await send('GET', '/readyz', { signal: whole.signal });
+        trouble.value = '';
+      } catch (e) {
+        if (e.status >= 500) trouble.value = noLog;
+      }
+    }
+  };
+  run();
+  return () => whole.abort();
 }
 
 /**

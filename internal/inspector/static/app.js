@@ -1,6 +1,6 @@
 // The frame of all pages: where to go, who one is, the theme, and the keyboard.
 import { effect, html, render, signal, useEffect, useMemo, useState } from './preact.js';
-import { base, caller, enter, gate, takeToken, trouble, whoAmI } from './api.js';
+import { base, caller, enter, gate, takeToken, trouble, watchLog, whoAmI } from './api.js';
 import { Approvals, waitingCount, watchApprovals } from './approvals.js';
 import { commandsOf, keys, pressed } from './keys.js';
 import { Sessions } from './sessions.js';
@@ -110,6 +110,7 @@ function Page() {
 
 function App() {
   useEffect(watchApprovals, [caller.value]);
+  useEffect(() => (caller.value ? watchLog() : undefined), [caller.value]);
   return html`<a class="skip" href="#main" onClick=${(e) => { e.preventDefault(); document.getElementById('main').focus(); }}>To the content</a>
     <${Top} />
     ${trouble.value ? html`<div class="offline" role="status">${trouble.value}</div>` : null}

@@ -90,7 +90,7 @@ function Vitals({ shown, prove }) {
     <div><span class="label">Cost</span><span class="num">${cost(v.cost)}</span>${budget?.cost ? html`<${Meter} used=${v.run.cost ?? 0} most=${budget.cost} name="Cost of the budget" />` : null}</div>
     ${v.run?.model ? html`<div><span class="label">Model</span><span>${plain(v.run.model)}</span></div>` : null}
     <div><span class="label">Sequence</span><span class="num">${v.seq}</span></div>
-    <div><span class="label">State</span><${Hash} hash=${v.hash} what="hash of the state" /><button type="button" class="btn" data-refold-prove onClick=${prove} title="Fold the events again in this browser, and compare">Prove</button></div>
+    <div><span class="label">State</span><${Hash} hash=${v.hash} what="hash of the state" /><button type="button" class="btn" data-refold-prove onClick=${prove} disabled=${caller.value.redacts} title=${caller.value.redacts ? 'This server masks secrets, so it sends no events as they are stored.' : 'Fold the events again in this browser, and compare'}>Prove</button></div>
   </div>`;
 }
 

@@ -165,6 +165,8 @@ function Drawn({ all, run, range, timers, at, seq }) {
   const open = spans.some((s) => !s.end);
   const end = open ? Math.max(now.value, most(spans, (s) => s.end || s.begin)) : most(spans, (s) => s.end);
   const scale = scaleOf(spans, end, range);
+  const middles = scale.gaps.map(([a, b]) => [b - a, (scale.at(a) + scale.at(b)) / 2]);
+  const room = !middles.some(([, x]) => x > 0.8); // beside the label of a break
   const rows = treeOf(range ? spans.filter((s) => s.begin <= range[1] && (s.end || end) >= range[0]) : spans);
   return html`<div class="card-head"><label class="row"><span class="label">Run</span><select class="input" value=${run === -1 ? '-1' : chosen} onChange=${(e) => setQuery({ run: e.target.value, range: '' })}>${runs.map((r) => html`<option key=${r} value=${r}>${r}</option>`)}<option value="-1">all</option></select></label>
       ${wakes ? html`<label class="row check"><input type="checkbox" checked=${timers} onChange=${(e) => setQuery({ timers: e.target.checked ? '1' : '' })} /><span class="label">${wakes} timer${wakes > 1 ? 's' : ''}</span></label>` : null}
@@ -172,9 +174,9 @@ function Drawn({ all, run, range, timers, at, seq }) {
       ${range ? html`<button type="button" class="btn" onClick=${() => setQuery({ range: '' })}>The whole time</button>` : null}</div>
     <div class="timeline"><${Overview} spans=${spans} end=${end} range=${range} choose=${(r) => setQuery({ range: r ? r.join('-') : '' })} /><div class="lines">
       <${Rows} rows=${rows} draw=${(s, style, n) => html`<${Line} key=${s.place} s=${s} scale=${scale} end=${end} cursor=${s.seq === seq && at} style=${style} n=${n} />`}>
-        <div class="ruler" aria-hidden="true"><span style=${{ left: 0 }}>${timeOf(scale.begin)}</span><span style=${{ left: '100%' }}>${timeOf(scale.last)}</span>${scale.gaps.map(([a, b]) => html`<span class="break" key=${a} style=${{ left: `${((scale.at(a) + scale.at(b)) / 2) * 100}%` }}>${took(b - a)}</span>`)}</div>
+        <div class="ruler" aria-hidden="true"><span style=${{ left: 0 }}>${timeOf(scale.begin)}</span>${room ? html`<span class="to" style=${{ left: '100%' }}>${timeOf(scale.last)}</span>` : null}${middles.map(([ms, x]) => html`<span class=${`break ${x > 0.9 ? 'to' : ''}`} key=${x} style=${{ left: `${x > 0.9 ? 100 : x * 100}%` }}>${took(ms)}</span>`)}</div>
         <div class="over" style=${{ height: `calc(${rows.length} * var(--row))` }} aria-hidden="true">
-          ${scale.gaps.map(([a, b]) => html`<div class="gap" key=${a} data-refold-gap=${b - a} style=${{ left: `${((scale.at(a) + scale.at(b)) / 2) * 100}%` }}></div>`)}
+          ${middles.map(([ms, x]) => html`<div class="gap" key=${x} data-refold-gap=${ms} style=${{ left: `${x * 100}%` }}></div>`)}
           ${at ? html`<div class="at-line" style=${{ left: `${scale.at(at) * 100}%` }}></div>` : null}
         </div>
       <//>

@@ -205,9 +205,9 @@ func TestPageManyEvents(t *testing.T) {
 	t.Parallel()
 	w := serve(t, web.Options{}, refold.Model(refoldtest.Model(refoldtest.Say("hello"))))
 	w.want(http.StatusOK, nil, "all", "POST", "/v1/sessions/s/runs", `{"agent": "helper", "input": "hi"}`, "Prefer", "wait=60")
-	var real web.EventList
-	w.want(http.StatusOK, &real, "all", "GET", "/v1/sessions/s/events", "")
-	first := real.Events[0]
+	var listed web.EventList
+	w.want(http.StatusOK, &listed, "all", "GET", "/v1/sessions/s/events", "")
+	first := listed.Events[0]
 	handler := web.Handler(w.rt, web.Options{Auth: auth, Limits: web.Limits{PerSecond: 1_000_000}})
 	total := 100_000
 	url := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

@@ -244,14 +244,14 @@ type note struct {
 func pictureWorld(t *testing.T) *world {
 	t.Helper()
 	find := refold.Func("docs.search", func(_ context.Context, in search) (string, error) {
-		time.Sleep(300 * time.Millisecond)
+		takes(300 * time.Millisecond)
 		if strings.Contains(in.Query, "archive") {
 			return "", errors.New("the index is being rebuilt")
 		}
 		return `{"hits": [{"title": "Bergen in November", "score": 0.91}, {"title": "Rain statistics", "score": 0.74}], "took_ms": 12}`, nil
 	}, refold.Description("Searches the documents."), refold.RetrySafe(), refold.ReadOnly(), refold.ParallelSafe())
 	write := refold.Func("notes.write", func(_ context.Context, in note) (string, error) {
-		time.Sleep(200 * time.Millisecond)
+		takes(200 * time.Millisecond)
 		return "written", nil
 	}, refold.Description("Adds a line to a file of notes."), refold.RetrySafe(), function.ResourceKey("note:{file}"))
 	turns := []refoldtest.Turn{
@@ -293,8 +293,13 @@ type patient struct{ executor.Model }
 
 // Generate implements executor.Model.
 func (m patient) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
-	time.Sleep(700 * time.Millisecond)
+	takes(700 * time.Millisecond)
 	a, err := m.Model.Generate(ctx, r, delta)
 	a.Usage = executor.Usage{InputTokens: 1840 + 310*int64(len(r.Messages)), OutputTokens: int64(40 + len(a.Text)/4), CachedTokens: 1536}
 	return a, err
+}
+
+// takes is how long something of the history takes, so that its bars have lengths.
+func takes(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // nothing waits for it
 }

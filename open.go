@@ -147,6 +147,9 @@ func Open(ctx context.Context, at Source, o ...Option) (*Runtime, error) {
 
 // connect connects the runtime's client.
 func (rt *Runtime) connect(ctx context.Context) (err error) {
+	if rt.client = rt.at.Client; rt.client != nil {
+		return nil
+	}
 	to := client.Options{
 		InProcess: rt.at.InProcess, URL: rt.at.URL, Creds: rt.at.Creds, Context: rt.at.Context, Like: rt.at.Like, Prefix: rt.options.prefix, Name: "refold", Logger: rt.options.logger,
 	}

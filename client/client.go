@@ -53,7 +53,7 @@ type Options struct {
 
 // Client is a connection. It is safe for concurrent use.
 type Client struct {
-	bus      *bus.Bus
+	bus      store
 	installs *journal.Installs
 	by       string
 
@@ -78,7 +78,11 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{bus: b, installs: journal.NewInstalls(b, o.Logger, nil), by: o.Name, histories: map[string]*history{}, readers: map[string]map[*news]bool{}}, nil
+	return newClient(b, o.Name, o.Logger), nil
+}
+
+func newClient(s store, by string, log *slog.Logger) *Client {
+	return &Client{bus: s, installs: journal.NewInstalls(s, log, nil), by: by, histories: map[string]*history{}, readers: map[string]map[*news]bool{}}
 }
 
 // Clock returns the server's clock: times of events, notices and troubles are the

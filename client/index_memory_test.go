@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 )
@@ -71,7 +72,7 @@ func filled(t testing.TB, sessions int) *Client {
 	c, err := Connect(t.Context(), Options{URL: url})
 	bustest.OK(t, err)
 	t.Cleanup(c.Close)
-	bustest.OK(t, c.bus.Provision(t.Context(), testbus.Conf(t, ""), 1))
+	bustest.OK(t, c.bus.(*bus.Bus).Provision(t.Context(), testbus.Conf(t, ""), 1))
 	FillIndex(t, url, sessions, sessions)
 	return c
 }

@@ -86,6 +86,9 @@ func (c *Client) replay(ctx context.Context, sid string, to uint64, each func(se
 	if stopped && !journal.ParseStop(why).Released && a.Whole && r.State != nil {
 		r.differ(Difference{Text: "the session is quarantined: " + string(why)})
 	}
+	if of, ok := c.bus.(*archived); ok && a.Whole && r.State != nil {
+		of.expect(r)
+	}
 	return r, nil
 }
 

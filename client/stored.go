@@ -66,19 +66,25 @@ func (c *Client) Snapshot(ctx context.Context, sid string) (*session.Snapshot, e
 
 // PinnedInstall returns the canonical bytes of the install record with a hash, which a
 // session pinned whose first event is at first.
-func (c *Client) PinnedInstall(ctx context.Context, hash codec.Hash, first uint64) ([]byte, error) {
+func (c *Client) PinnedInstall(ctx context.Context, hash codec.Hash, first uint64) (canonical []byte, err error) {
+	_, canonical, err = c.pinnedRecord(ctx, hash, first)
+	return canonical, err
+}
+
+// pinnedRecord is PinnedInstall, and also returns the record as it is in the log.
+func (c *Client) pinnedRecord(ctx context.Context, hash codec.Hash, first uint64) (e session.Event, canonical []byte, err error) {
 	for seq := first; ; {
 		e, found, err := c.bus.InstallBefore(ctx, seq)
 		if err != nil {
-			return nil, err
+			return e, nil, err
 		}
 		if found {
 			if canonical, err := codec.Canonicalize(e.Payload); err == nil && codec.Sum(canonical) == hash {
-				return canonical, nil
+				return e, canonical, nil
 			}
 		}
 		if !found || e.Seq >= seq { // the oldest one is not below seq
-			return nil, fmt.Errorf("the log has no install record with the hash %s", hash)
+			return e, nil, fmt.Errorf("the log has no install record with the hash %s", hash)
 		}
 		seq = e.Seq
 	}

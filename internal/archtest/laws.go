@@ -70,6 +70,7 @@ var repository = laws{
 		{"internal/inspector", "internal/prove"},                               // pages, which package web serves; the fold that they carry out themselves
 		{"internal/yamlfile"},                                                  // what YAML files may cost
 		{"internal/roles", "internal/secrets"},                                 // who may do what on NATS; where values are found, and kept out of what is stored
+		{"internal/archive"},                                                   // the format of a session's file
 		{"internal/spacefiles"},                                                // folders become manifests
 		{"internal/natsio"},
 		{"internal/streams"}, // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots

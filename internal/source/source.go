@@ -6,6 +6,8 @@ import (
 	"log/slog"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/client"
 )
 
 // Options are those of refold.Open.
@@ -21,6 +23,7 @@ type Opened struct {
 	Like      *nats.Conn                 // a connection of the program
 	URL       string                     // of servers, with Creds or Context, if neither of the two is given
 	Creds     string                     // path of a credentials file
+	Client    *client.Client             // in place of all these: a connection, or an archive; the runtime closes it
 
 	ContextFile string       // by which other programs of this machine connect; empty: none
 	Failed      <-chan error // delivers why the source ended by itself; nil: it can't

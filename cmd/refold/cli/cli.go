@@ -48,6 +48,8 @@ type cli struct {
 
 	Sessions   sessionsCommand   `cmd:"" help:"List sessions: state, what each waits for, model, age, latest text."`
 	Transcript transcriptCommand `cmd:"" help:"Print a session's conversation, for people, programs or another model."`
+	Archive    archiveCommand    `cmd:"" help:"Write sessions into files that can be read without a server."`
+	Inspect    inspectCommand    `cmd:"" help:"Show the archive of a session in a browser, without a server."`
 	Export     exportCommand     `cmd:"" help:"Write a session as a page of HTML that opens offline."`
 	Log        logCommand        `cmd:"" help:"Print a session's events in full."`
 	Tail       tailCommand       `cmd:"" help:"Print the notices of a session, or of all, as they arrive."`
@@ -261,7 +263,14 @@ func checkSession(command *kong.Context) error {
 		if p.Positional == nil || p.Positional.Name != "session" {
 			continue
 		}
-		if sid := p.Positional.Target.String(); sid != "" {
+		names, several := p.Positional.Target.Interface().([]string)
+		if !several {
+			names = []string{p.Positional.Target.String()}
+		}
+		for _, sid := range names {
+			if sid == "" || p.Positional.Tag.Has("archive") && isArchive(sid) {
+				continue
+			}
 			if err := subjects.ValidSession(sid); err != nil {
 				return err
 			}

@@ -164,6 +164,7 @@ var notJSON = map[string]string{
 	"cancel": "as steer", "interrupt": "as steer", "pause": "as steer", "resume": "as steer", "compact": "as steer", "close": "as steer", "reply": "as steer",
 	"approve": "it asks a person: approvals --json", "deny": "as approve", "release": "it asks a person",
 	"decode":       "what it prints is JSON",
+	"inspect":      "it is a server",
 	"export":       "what it writes is a file",
 	"space index":  "what it prints is a file",
 	"space sync":   "it acts: view --json",

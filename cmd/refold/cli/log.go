@@ -17,7 +17,7 @@ import (
 
 // logCommand prints events.
 type logCommand struct {
-	Session string `arg:"" help:"The session."`
+	Session string `arg:"" archive:"" help:"The session, or the file of its archive: a name with a dot or a slash."`
 	From    uint64 `placeholder:"SEQ" help:"Begin with this sequence of the log."`
 	To      uint64 `placeholder:"SEQ" help:"End with this sequence of the log. Default: the newest event."`
 	JSON    bool   `name:"json" help:"Print a JSON object an event."`
@@ -43,13 +43,13 @@ func (l logCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if l.To != 0 && l.From > l.To {
 		return &statusError{statusUsage, "log: --from is after --to"}
 	}
-	c, err := conn.connect(ctx)
+	c, sid, err := conn.reader(ctx, l.Session)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	n, screen := 0, settings.ScreenOf(s.out)
-	for e, err := range c.Read(ctx, l.Session, l.From, l.To) {
+	for e, err := range c.Read(ctx, sid, l.From, l.To) {
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 
 // promptCommand shows a turn's prompt.
 type promptCommand struct {
-	Session string `arg:"" help:"The session."`
+	Session string `arg:"" archive:"" help:"The session, or the file of its archive: a name with a dot or a slash."`
 	Turn    string `arg:"" optional:"" help:"The turn, such as r1t2. Default: the latest."`
 	Window  bool   `help:"Also print the messages of the conversation that the turn showed the model, as it showed them."`
 	asJSON
@@ -47,16 +47,19 @@ func (c promptCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if c.Turn != "" && !turnName.MatchString(c.Turn) {
 		return &statusError{statusUsage, fmt.Sprintf("prompt %s: a turn has a name such as r1t2: run 1, turn 2", c.Turn)}
 	}
-	reader, err := conn.connect(ctx)
+	if c.Window && isArchive(c.Session) {
+		return &statusError{statusUsage, "prompt: --window is for sessions of a server"}
+	}
+	reader, sid, err := conn.reader(ctx, c.Session)
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	p, err := promptOf(ctx, reader, c.Session, c.Turn)
+	p, err := promptOf(ctx, reader, sid, c.Turn)
 	if err != nil {
 		return err
 	}
-	if err := p.print(ctx, s.out, reader, c.Session, c.JSON); err != nil || !c.Window {
+	if err := p.print(ctx, s.out, reader, sid, c.JSON); err != nil || !c.Window {
 		return err
 	}
 	b, err := conn.dial(ctx)

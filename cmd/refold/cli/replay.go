@@ -12,7 +12,7 @@ import (
 
 // replayCommand folds sessions again.
 type replayCommand struct {
-	Session string `arg:"" optional:"" help:"The session."`
+	Session string `arg:"" optional:"" archive:"" help:"The session, or the file of its archive: a name with a dot or a slash."`
 	All     bool   `help:"All sessions, in one pass over the log."`
 	Verify  bool   `help:"Compare each session with its effects and its snapshot, and exit 1 if one differs."`
 	To      uint64 `placeholder:"SEQ" help:"Fold up to this sequence of the log only."`
@@ -30,7 +30,7 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 	case r.All && (r.To != 0 || r.Export || r.Events):
 		return &statusError{statusUsage, "replay: --to, --export and --events are for one session"}
 	}
-	c, err := conn.connect(ctx)
+	c, sid, err := conn.reader(ctx, r.Session)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return r.all(ctx, s, c)
 	}
 	if r.Export {
-		text, err := c.Export(ctx, r.Session, r.To)
+		text, err := c.Export(ctx, sid, r.To)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if r.Events {
 		each = transcript.NewReader(transcript.Briefly, (&transcript.Lines{Out: s.out}).Entry).Read
 	}
-	replayed, err := c.Replay(ctx, r.Session, r.To, each)
+	replayed, err := c.Replay(ctx, sid, r.To, each)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 // transcriptCommand prints a conversation.
 type transcriptCommand struct {
-	Session string `arg:"" help:"The session."`
+	Session string `arg:"" archive:"" help:"The session, or the file of its archive: a name with a dot or a slash."`
 	Number  uint32 `name:"run" placeholder:"N" help:"Only this run."`
 	Format  string `enum:"md,json,openai,anthropic" default:"md" help:"md: Markdown. json: a JSON object an entry. openai: a messages array as OpenAI's chat API takes it. anthropic: one as Anthropic's API takes it."`
 	JSON    bool   `name:"json" help:"The same as --format json."`
@@ -29,13 +29,13 @@ placeholder for each missing result, since these APIs require one for every call
 }
 
 func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) error {
-	c, err := conn.connect(ctx)
+	c, sid, err := conn.reader(ctx, t.Session)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	screen := settings.ScreenOf(s.out)
-	var out transcript.Format = markdownOn(screen, t.Session)
+	var out transcript.Format = markdownOn(screen, sid)
 	switch {
 	case t.JSON || t.Format == "json":
 		out = objects{s.out}
@@ -45,7 +45,7 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 		out = &transcript.Anthropic{Out: s.out}
 	}
 	printed := false
-	runs, err := transcript.Each(ctx, c, t.Session, func(e *client.TranscriptEntry) {
+	runs, err := transcript.Each(ctx, c, sid, func(e *client.TranscriptEntry) {
 		if t.Number == 0 || e.Run == t.Number {
 			printed = true
 			out.Entry(e)
@@ -55,7 +55,7 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 	case err != nil:
 		return err
 	case !printed && t.Number != 0:
-		return fmt.Errorf("session %s has no run %d that has begun; it has %d requested runs", t.Session, t.Number, runs)
+		return fmt.Errorf("session %s has no run %d that has begun; it has %d requested runs", sid, t.Number, runs)
 	}
 	out.End()
 	return nil

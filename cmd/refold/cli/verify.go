@@ -11,7 +11,7 @@ import (
 
 // verifyCommand folds sessions again and reports differences from what is stored.
 type verifyCommand struct {
-	Session    string `arg:"" optional:"" help:"The session."`
+	Session    string `arg:"" optional:"" archive:"" help:"The session, or the file of its archive: a name with a dot or a slash."`
 	All        bool   `help:"All sessions, in one pass over the log."`
 	Jobs       int    `default:"1" placeholder:"N" help:"How many sessions to fold at a time."`
 	Quarantine bool   `help:"Quarantine the sessions that differ, until they are released."`
@@ -23,10 +23,12 @@ func (v verifyCommand) Run(ctx context.Context, s streams, conn connection) erro
 	switch {
 	case v.All == (v.Session != ""):
 		return &statusError{statusUsage, "verify: name one session, or give --all"}
+	case v.Quarantine && isArchive(v.Session):
+		return &statusError{statusUsage, "verify: --quarantine stops sessions of a server: an archive can't go on"}
 	case v.Jobs < 1:
 		return &statusError{statusUsage, "verify: --jobs is at least 1"}
 	}
-	c, err := conn.connect(ctx)
+	c, sid, err := conn.reader(ctx, v.Session)
 	if err != nil {
 		return err
 	}
@@ -36,7 +38,7 @@ func (v verifyCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if v.All {
 		sum, err = c.Verify(ctx, client.VerifyOptions{Jobs: v.Jobs, Differs: differs})
 	} else {
-		sum, err = v.one(ctx, c, differs)
+		sum, err = v.one(ctx, c, sid, differs)
 	}
 	if err != nil {
 		return err
@@ -49,9 +51,9 @@ func (v verifyCommand) Run(ctx context.Context, s streams, conn connection) erro
 }
 
 // one folds one session.
-func (v verifyCommand) one(ctx context.Context, c *client.Client, differs func(*client.Replayed) error) (*client.Verified, error) {
+func (v verifyCommand) one(ctx context.Context, c *client.Client, sid string, differs func(*client.Replayed) error) (*client.Verified, error) {
 	begun := time.Now()
-	r, err := c.VerifySession(ctx, v.Session)
+	r, err := c.VerifySession(ctx, sid)
 	if err != nil {
 		return nil, err
 	}

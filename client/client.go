@@ -272,7 +272,7 @@ func (c *Client) Event(ctx context.Context, seq uint64) (session.Event, error) {
 }
 
 // Input returns the input in the event at a sequence of the log: a RunRequested, a
-// SteerRequested or a RunEdited.
+// SteerRequested, a RunEdited or a ScheduleSet.
 func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error) {
 	e, err := c.bus.EventAt(ctx, seq)
 	if err != nil {
@@ -293,6 +293,10 @@ func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error
 		return &b.Input, err
 	case session.TypeRunEdited:
 		var b session.RunEdited
+		err = codec.Decode(env.Data, &b)
+		return &b.Input, err
+	case session.TypeScheduleSet:
+		var b session.ScheduleSet
 		err = codec.Decode(env.Data, &b)
 		return &b.Input, err
 	}

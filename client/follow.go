@@ -35,7 +35,7 @@ type Notice struct {
 // Body returns Data decoded by Type, as a value: one of session.SessionOpened,
 // RunPlaced (of RunQueued and RunStarted), RunFinished, EventRejected,
 // ToolRejected, CallsPlanned, ApprovalRequested, ReplyRequested, BudgetExceeded, ModelChanged, ContextCleared,
-// ContextCut, LimitNear, SessionChanged, SessionQuarantined, SessionReleased,
+// ContextCut, LimitNear, ScheduleSkipped, SchedulePaused, SessionChanged, SessionQuarantined, SessionReleased,
 // WorkspaceStaged, WorkspaceApplied, WorkspaceFailed, WorkspaceGone and
 // WorkspaceDisplaced, or of TurnSettled and CallSettled, which are progress. It is
 // nil for a type that this release does not know, and for data that does not fit
@@ -71,6 +71,8 @@ var bodies = map[string]func(json.RawMessage) any{
 	session.NoticeContextCleared:     bodyOf[session.ContextCleared],
 	session.NoticeContextCompacted:   bodyOf[session.ContextCompacted],
 	session.NoticeContextCut:         bodyOf[session.ContextCut],
+	session.NoticeScheduleSkipped:    bodyOf[session.ScheduleSkipped],
+	session.NoticeSchedulePaused:     bodyOf[session.SchedulePaused],
 	session.NoticeLimitNear:          bodyOf[session.LimitNear],
 	session.NoticeSessionChanged:     bodyOf[session.SessionChanged],
 	session.NoticeSessionQuarantined: bodyOf[session.SessionQuarantined],

@@ -184,6 +184,7 @@ func TestZeroOptionsDoNotPanic(t *testing.T) {
 		"client.Client.Reply":              w.Reply,
 		"client.Client.Cancel":             w.Cancel,
 		"client.Client.Compact":            w.Compact,
+		"client.Client.SetSchedule":        w.SetSchedule,
 		"client.Client.CompleteRun":        w.CompleteRun,
 		"client.Client.Deny":               w.Deny,
 		"client.Client.EditRun":            w.EditRun,

@@ -266,7 +266,7 @@ func (a *agreement) try(message any, shape bool) (outcome told, complaint string
 // lenient are the ways in which the fold takes what the schema refuses: a wake
 // has come, whatever else its settlement says.
 func (a *agreement) lenient(bad [][]string) bool {
-	return a.typ == session.TypeWakeSettled && !slices.ContainsFunc(bad, func(all []string) bool { return !strings.HasPrefix(all[0], "/data <- ") })
+	return (a.typ == session.TypeWakeSettled || a.typ == session.TypeScheduleFired) && !slices.ContainsFunc(bad, func(all []string) bool { return !strings.HasPrefix(all[0], "/data <- ") })
 }
 
 // refused returns what of a message its schema refuses, lengths by bytes.

@@ -268,6 +268,8 @@ func reach(t *testing.T, typ string) *folding {
 	case session.TypeStepPrepared:
 		steps[0] = `configure {"provider":"openai","model":"m1","step_hook":{"hook":"h"}}`
 		steps = steps[:2]
+	case session.TypeScheduleRemoved, session.TypeSchedulePause, session.TypeScheduleResume, session.TypeScheduleFired:
+		steps = []string{steps[0], `schedule set weekday-report "Write." next=+1h`}
 	case session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeWakeSettled, session.TypeSteerRequested,
 		session.TypeRunCancelRequested, session.TypeRunInterrupt, session.TypeRunPauseRequested, session.TypeSessionClosed:
 		steps = steps[:2]

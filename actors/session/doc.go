@@ -9,7 +9,7 @@
 // (request.go), whose config is resolved under what operators set (config.go), opens a
 // turn of the model (turn.go) with the tools that its state allows (offer.go). The
 // turn's calls make a batch, which runs group by group (batch.go). Settlements end
-// effects (evolve.go); a wake ends effects whose deadline has passed (time.go). What
+// effects (evolve.go); a wake ends effects whose deadline has passed (time.go), or fires a schedule (schedule.go). What
 // people see is in notice.go and view.go. Package spaces has what workspaces and packs
 // add; spaces.go calls it.
 //

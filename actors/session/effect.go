@@ -349,8 +349,10 @@ type Wake struct {
 	// Unix milliseconds: when to settle it.
 	Due int64 `msgpack:"due"`
 	// The effect's name.
-	Effect  string `msgpack:"effect" lim:"@wake"`
-	Session string `msgpack:"session" lim:"@session"`
+	Effect string `msgpack:"effect" lim:"@wake"`
+	// Set if the wake is a schedule's: settle it by ScheduleFired in place of WakeSettled.
+	Schedule *WakeSchedule `msgpack:"schedule,omitempty"`
+	Session  string        `msgpack:"session" lim:"@session"`
 	// Equal to due; it has no effect.
 	StartBy int64 `msgpack:"start_by"`
 	// Version of the protocol.
@@ -596,7 +598,7 @@ func (s *State) callNames(t *Turn, i int) (key, name, batch string) {
 
 func (wakes) effect(s *State, p Place, room []byte) Effect {
 	w, name := &s.Wakes[s.wakeAt(p.n)], p.String()
-	payload := Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}
+	payload := Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Schedule: s.wakeSchedule(p.n), Session: s.Session, StartBy: w.Due, V: Version}
 	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: encodeIn(room, &payload)}
 }
 

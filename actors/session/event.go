@@ -103,6 +103,11 @@ const (
 	TypeToolBatchSettled    = "ToolBatchSettled"
 	TypeStepPrepared        = "StepPrepared"
 	TypeWakeSettled         = "WakeSettled"
+	TypeScheduleSet         = "ScheduleSet"
+	TypeScheduleRemoved     = "ScheduleRemoved"
+	TypeSchedulePause       = "SchedulePauseRequested"
+	TypeScheduleResume      = "ScheduleResumeRequested"
+	TypeScheduleFired       = "ScheduleFired"
 )
 
 // eventType is a row of the table of events.
@@ -152,6 +157,11 @@ var eventTypes = [...]eventType{
 	{name: TypeToolBatchSettled, doors: []Door{DoorTool}, afterClose: true, eventBody: rawBody[ToolBatchSettled]((*State).toolBatchSettled)},
 	settlementOf[StepPrepared](kindStep, TypeStepPrepared),
 	settlementOf[WakeSettled](kindWake, TypeWakeSettled),
+	{name: TypeScheduleSet, doors: byOperators, eventBody: rawBody[ScheduleSet]((*State).scheduleSet)},
+	{name: TypeScheduleRemoved, doors: byOperators, eventBody: body((*State).scheduleRemoved)},
+	{name: TypeSchedulePause, doors: byOperators, eventBody: body((*State).schedulePauseRequested)},
+	{name: TypeScheduleResume, doors: byOperators, eventBody: body((*State).scheduleResumeRequested)},
+	settlementOf[ScheduleFired](kindWake, TypeScheduleFired),
 	{name: TypeWorkspaceSyncRequested, doors: byOperators, eventBody: rawBody[WorkspaceSyncRequested]((*State).workspaceSyncRequested)},
 	{name: TypeWorkspaceApplyRequested, doors: byOperators, eventBody: body((*State).workspaceApplyRequested)},
 	{name: TypeWorkspaceDetached, doors: byOperators, eventBody: body((*State).workspaceDetached)},

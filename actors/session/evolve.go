@@ -182,6 +182,7 @@ func (s *State) apply(e Event) (string, *refusal) {
 	if bad := s.applyType(eventTypeOf(env.Type), e.Door, env); bad != nil {
 		return env.Type, bad
 	}
+	s.needScheduleWake()
 	if next, any := s.nextDeadline(); any {
 		s.needWake(next)
 	}

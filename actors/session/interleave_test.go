@@ -132,7 +132,9 @@ func (w *weave) draw() utterance {
 
 // operate is what changes what tools there are, and what is seldom said.
 func (w *weave) operate() utterance {
-	switch w.rng.IntN(10) {
+	switch w.rng.IntN(12) {
+	case 10, 11:
+		return w.schedule()
 	case 9:
 		return utterance{session.DoorCtl, session.TypeCompactRequested, `{"keep_turns":` + w.pick("0", "1", "2") + `}`}
 	case 0, 1:
@@ -383,7 +385,36 @@ func (w *weave) wake() utterance {
 	if !w.chance(3) {
 		w.time = max(w.time, open.Due)
 	}
-	return utterance{session.DoorWake, session.TypeWakeSettled, `{"effect":"w` + strconv.FormatUint(uint64(open.Number), 10) + `"}`}
+	effect := `{"effect":"w` + strconv.FormatUint(uint64(open.Number), 10) + `"`
+	for _, sc := range s.View().Schedules {
+		if sc.Due == open.Due && !w.chance(9) {
+			at := sc.Next
+			if w.chance(3) {
+				at = max(at, w.time-w.time%60_000)
+			}
+			return utterance{session.DoorWake, session.TypeScheduleFired, effect + fmt.Sprintf(`,"name":%q,"rev":%d,"at":%d%s}`,
+				sc.Name, sc.Rev+uint64(w.rng.IntN(20)/19), at, w.pick(fmt.Sprintf(`,"next":%d`, at+60_000), fmt.Sprintf(`,"next":%d`, at+60_000), fmt.Sprintf(`,"next":%d`, at+90_000), ``, `,"next":7`))}
+		}
+	}
+	return utterance{session.DoorWake, session.TypeWakeSettled, effect + `}`}
+}
+
+// schedule is what operators say of two schedules.
+func (w *weave) schedule() utterance {
+	name := w.pick("a", "b")
+	switch rev := uint64(0); w.rng.IntN(8) {
+	case 0:
+		return utterance{session.DoorCtl, session.TypeScheduleRemoved, `{"name":"` + name + `"}`}
+	case 1:
+		return utterance{session.DoorCtl, session.TypeSchedulePause, `{"name":"` + name + `"}`}
+	case 2:
+		for _, sc := range w.log.state.View().Schedules {
+			rev, name = sc.Rev, sc.Name
+		}
+		return utterance{session.DoorCtl, session.TypeScheduleResume, fmt.Sprintf(`{"name":%q,"rev":%d,"at":%d,"next":%d}`, name, rev, w.time, w.time+30_000)}
+	}
+	return utterance{session.DoorCtl, session.TypeScheduleSet, fmt.Sprintf(`{"name":%q,"cron":"* * * * *","input":%s,"at":%d,"next":%d,"when_busy":%q,"catch_up":%q%s}`, name, w.input(), w.time,
+		w.time+int64(w.rng.IntN(90))*1000, w.pick("skip", "queue", "interrupt", "interrupt"), w.pick("last", "none"), w.pick(``, ``, `,"config":{"provider":"p","model":"m2","turns_max":1}`, `,"rev":3`))}
 }
 
 // asTest writes a history down so that it can be read, and folded again.

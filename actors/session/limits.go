@@ -94,7 +94,7 @@ const (
 
 	SkillsActiveMax = 16 // skills of a config, and active skills of a run
 
-	StateBytesMax = 15 << 19 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
+	StateBytesMax = 31 << 18 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
 )
 
 // inputBytesMax is how much one input may show a model: an inline text, or all its

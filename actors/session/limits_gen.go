@@ -554,6 +554,76 @@ func (v *RunResumeRequested) limits() *refusal {
 	return nil
 }
 
+func (v *ScheduleFired) limits() *refusal {
+	if v.At < 1 || v.At > NumberMax {
+		return outside("at", int64(v.At), 1, NumberMax)
+	}
+	if v.Next != 0 && (v.Next < 1 || v.Next > NumberMax) {
+		return outside("next", int64(v.Next), 1, NumberMax)
+	}
+	if v.Rev < 1 {
+		return outside("rev", int64(v.Rev), 1, NumberMax)
+	}
+	return nil
+}
+
+func (v *ScheduleResumeRequested) limits() *refusal {
+	if v.At < 1 || v.At > NumberMax {
+		return outside("at", int64(v.At), 1, NumberMax)
+	}
+	if v.Next < 1 || v.Next > NumberMax {
+		return outside("next", int64(v.Next), 1, NumberMax)
+	}
+	if v.Rev < 1 {
+		return outside("rev", int64(v.Rev), 1, NumberMax)
+	}
+	return nil
+}
+
+func (v *ScheduleSet) limits() *refusal {
+	if v.At < 1 || v.At > NumberMax {
+		return outside("at", int64(v.At), 1, NumberMax)
+	}
+	if v.CatchUp != "" && !isOneOf(v.CatchUp, "last", "none") {
+		return noValue("catch_up", v.CatchUp, "last", "none")
+	}
+	if v.Config != nil {
+		if bad := v.Config.limits(); bad != nil {
+			return bad.in("config")
+		}
+	}
+	if len(v.Cron) > CronBytesMax {
+		return tooLong("cron", CronBytesMax)
+	}
+	if len(v.Cron) < 1 {
+		return tooShort("cron", 1)
+	}
+	if bad := v.Input.limits(); bad != nil {
+		return bad.in("input")
+	}
+	if v.Next < 1 || v.Next > NumberMax {
+		return outside("next", int64(v.Next), 1, NumberMax)
+	}
+	if len(v.Roles) > RolesMax {
+		return tooMany("roles", RolesMax)
+	}
+	for i := range v.Roles {
+		if len(v.Roles[i]) > RoleBytesMax {
+			return tooLong(itemOf("roles", i), RoleBytesMax)
+		}
+		if len(v.Roles[i]) < 1 {
+			return tooShort(itemOf("roles", i), 1)
+		}
+	}
+	if v.WhenBusy != "" && !isOneOf(v.WhenBusy, "skip", "queue", "interrupt") {
+		return noValue("when_busy", v.WhenBusy, "skip", "queue", "interrupt")
+	}
+	if len(v.Zone) > ZoneBytesMax {
+		return tooLong("zone", ZoneBytesMax)
+	}
+	return nil
+}
+
 func (v *SessionConfigured) limits() *refusal {
 	if bad := v.RunConfig.limits(); bad != nil {
 		return bad

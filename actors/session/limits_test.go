@@ -141,7 +141,8 @@ func stateBytesBound() int {
 		planner.ToolsMax*(5+2) + // the toolset
 		max(stepRecordBytesMax, stepKeptBytesMax+
 			CallsMax*(call+planned+5)+EventBytesMax) + // a turn's step, and then a batch, its arguments those of one event
-		WakesMax*64 + spacesBytesBound()
+		SchedulesMax*(scheduleFixedBytes+CronBytesMax+ZoneBytesMax+NameBytesMax+RolesMax*(2+RoleBytesMax)) + SchedulesBytesMax +
+		(WakesMax+1)*64 + spacesBytesBound()
 }
 
 // configBytes is an upper bound of a config's size.

@@ -39,6 +39,8 @@ const (
 	NoticeContextCompacted   = "ContextCompacted"
 	NoticeContextCut         = "ContextCut"
 	NoticeLimitNear          = "LimitNear"
+	NoticeScheduleSkipped    = "ScheduleSkipped"
+	NoticeSchedulePaused     = "SchedulePaused"
 	NoticeSessionChanged     = "SessionChanged"
 	NoticeSessionQuarantined = "SessionQuarantined"
 	NoticeSessionReleased    = "SessionReleased"
@@ -66,6 +68,8 @@ type RunPlaced struct {
 	Model string `json:"model" lim:"1..NameBytesMax"`
 	// The submission of the request.
 	Submission string `json:"submission,omitempty" lim:"..IDBytesMax"`
+	// The firing of a schedule that requested it.
+	Scheduled *Scheduled `json:"scheduled,omitempty"`
 	// Names in disable of a client's request that the registry does not have. Only the
 	// first notice about the run has them.
 	Ignored []string `json:"ignored,omitempty" lim:"..NamesMax,item=..NameBytesMax"`
@@ -73,7 +77,7 @@ type RunPlaced struct {
 
 // placed returns a notice's data for a run that waits or starts.
 func (r *Run) placed(ignored ...string) RunPlaced {
-	return RunPlaced{Run: r.Number, Seq: r.Seq, Provider: r.Config.Provider, Model: r.Config.Model, Submission: r.Submission, Ignored: ignored}
+	return RunPlaced{Run: r.Number, Seq: r.Seq, Provider: r.Config.Provider, Model: r.Config.Model, Submission: r.Submission, Scheduled: r.Scheduled, Ignored: ignored}
 }
 
 // RunFinished says that a run ended.

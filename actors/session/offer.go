@@ -199,15 +199,9 @@ func (s *State) toolOverridesSet(b *ToolOverridesSet) *refusal {
 		}
 		setLists(b, &c.Disable, &c.Enable, &c.Force)
 	case b.Scope == ScopeSession:
-		var o Overrides
-		if s.Overrides != nil {
-			o = *s.Overrides
-		}
+		o := s.sessionLists()
 		setLists(b, &o.Disable, &o.Enable, &o.Force)
-		s.Overrides = &o
-		if len(o.Disable)+len(o.Enable)+len(o.Force) == 0 {
-			s.Overrides = nil
-		}
+		s.setOperators(OperatorsSet{Overrides: o, Schedules: s.schedules()})
 	}
 	s.toolsMoved = true
 	return nil

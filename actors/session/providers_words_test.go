@@ -75,6 +75,10 @@ func (l logged) at(seq uint64) (*words, error) {
 		var b session.RunEdited
 		err = codec.Decode(env.Data, &b)
 		w.text = spelled(&b.Input)
+	case session.TypeScheduleSet:
+		var b session.ScheduleSet
+		err = codec.Decode(env.Data, &b)
+		w.text = spelled(&b.Input)
 	case session.TypeToolCallsObserved:
 		var b session.ToolCallsObserved
 		err = codec.Decode(env.Data, &b)
@@ -184,7 +188,7 @@ func (c *conversation) message(l logged, it session.Item, w *words) (message, er
 
 func userMessage(w *words) (message, error) {
 	switch w.typ {
-	case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited:
+	case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited, session.TypeScheduleSet:
 		return message{role: session.RoleUser, text: w.text}, nil
 	}
 	return message{}, fmt.Errorf("%s is no input", w.typ)

@@ -28,7 +28,7 @@ type Record struct {
 	Last        *Ended              `msgpack:"last,omitempty"`      // the last ended run
 	LastPlan    codec.Hash          `msgpack:"last_plan_hash"`      // zero: none yet
 	Leaf        codec.Hash          `msgpack:"leaf"`                // BLAKE2b-256 of the latest event alone
-	Overrides   *Overrides          `msgpack:"overrides,omitempty"` // of the session
+	Overrides   *OperatorsSet       `msgpack:"overrides,omitempty"` // of the session
 	Queue       []Run               `msgpack:"queue,omitempty"`     // first in, first out
 	Registry    *spaces.RegistryPin `msgpack:"registry,omitempty"`  // absent: the install record's
 	Run         *Run                `msgpack:"run,omitempty"`       // the active one
@@ -170,6 +170,13 @@ func (s *State) registriesInvariant() error {
 	return nil
 }
 
+// OperatorsSet is what operators set of few sessions. It is behind one pointer, since a state
+// without it is as large as a size class of the heap.
+type OperatorsSet struct {
+	Overrides
+	Schedules []Schedule `msgpack:"schedules,omitempty"`
+}
+
 // Overrides are the session's lists that ToolOverridesSet set, by tool_id or
 // tool_name. A run's lists are in its config.
 type Overrides struct {
@@ -217,7 +224,7 @@ type OpenWake struct {
 }
 
 func (s *State) wakesInvariant() error {
-	if len(s.Wakes) > WakesMax {
+	if len(s.Wakes) > WakesMax+1 || len(s.Wakes) > WakesMax && s.schedules() == nil {
 		return fmt.Errorf("%d wakes are open", len(s.Wakes))
 	}
 	before := uint32(0)
@@ -274,6 +281,8 @@ type ShownRun struct {
 	Repairs uint8 `json:"repairs,omitempty" msgpack:"repairs,omitempty" lim:"1.."`
 	// Roles of the request.
 	Roles []string `json:"roles,omitempty" msgpack:"roles,omitempty" lim:"..RolesMax,item=any"`
+	// The firing of a schedule that requested it.
+	Scheduled *Scheduled `json:"scheduled,omitempty" msgpack:"scheduled,omitempty"`
 	// Sequence of the event with its input.
 	Seq uint64 `json:"seq" msgpack:"seq" lim:"1.."`
 	// Submission of the request.
@@ -380,6 +389,9 @@ func (r *Run) invariant(s *State, queued bool) error {
 	}
 	if err := r.Usage.invariant(); err != nil {
 		return fmt.Errorf("it used %+v: %w", r.Usage, err)
+	}
+	if err := r.Scheduled.invariant(s); err != nil {
+		return err
 	}
 	for _, name := range r.Joined {
 		if !space.IsSpaceName(name, space.Pack) {

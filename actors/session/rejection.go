@@ -40,6 +40,7 @@ const (
 	RejectRegistryLoosens     Rejection = "registry_loosens"                 // the registry binds a tool more loosely than the install record does: the detail says which tool, and in what
 	RejectInvalidRule         Rejection = "invalid_rule"                     // a step rule is invalid: the detail says which, and where in its `when`
 	RejectRunNotActive        Rejection = "run_not_active"                   // there is no active run
+	RejectUnknownSchedule     Rejection = "unknown_schedule"                 // the session has no such schedule
 	RejectUnknownEffect       Rejection = "unknown_effect"                   // the session never opened it, or has no such batch
 	RejectEffectSettled       Rejection = "effect_settled"                   // it already has another settlement
 	RejectBatchMismatch       Rejection = "batch_mismatch"                   // the results are not the batch's: a call is missing, named twice, open at a bridge, or has another result

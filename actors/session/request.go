@@ -95,7 +95,10 @@ func (s *State) newRun(run Run, whenBusy string, ignored ...string) *refusal {
 		return bad
 	}
 	s.Runs++
-	run.Number, run.Seq = s.Runs, s.Seq
+	run.Number = s.Runs
+	if run.Scheduled == nil { // else its input is in the event that set the schedule
+		run.Seq = s.Seq
+	}
 	if s.Run == nil {
 		s.startRun(run, ignored...)
 		return nil
@@ -457,6 +460,7 @@ func (s *State) endRun(end Ended, answer *GenerationSettled) {
 		end.FinishReason = answer.oddFinish()
 	}
 	s.notifyFinished(run, &end, answer)
+	s.countScheduled(run.Scheduled, end.Lifecycle)
 	s.forgetTurnSettled()
 	if end.Lifecycle == Cancelled {
 		run.Steers = nil
@@ -805,4 +809,5 @@ func (s *State) close(detail sentence.Text) {
 			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: detail.String(), Untaken: seqsOf(queue[i].Steers),
 		})
 	}
+	s.dropSchedules()
 }

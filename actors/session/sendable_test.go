@@ -274,6 +274,7 @@ func (s *sendables) over() error {
 // of the queue, or an edit replaced it.
 type inputBooks struct {
 	taken       map[uint64]string // inputs that were taken: their type
+	scheduled   []uint64          // events that set schedules
 	submissions map[string]bool
 	runs        map[uint32]uint64 // the input of each run that has not started
 	gone        map[uint64]int    // untaken, taken out or replaced: how often
@@ -321,7 +322,7 @@ func (b *inputBooks) enter(e session.Event, notices []session.Notice, rejected e
 
 // inputTypes returns the types of events with an input.
 func inputTypes() []string {
-	return []string{session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited}
+	return []string{session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited, session.TypeScheduleSet}
 }
 
 func (b *inputBooks) enterInput(e session.Event) {
@@ -330,6 +331,8 @@ func (b *inputBooks) enterInput(e session.Event) {
 	}
 	env := envelopeOf(e.Payload)
 	switch env.Type {
+	case session.TypeScheduleSet: // it may be requested as often as it fires
+		b.scheduled = append(b.scheduled, e.Seq)
 	case session.TypeSteerRequested:
 		b.taken[e.Seq] = env.Type
 	case session.TypeRunEdited:
@@ -372,6 +375,9 @@ func (b *inputBooks) settled(s *session.State) error {
 		for _, steer := range s.Queue[i].Steers {
 			places[steer.Seq]++
 		}
+	}
+	for _, seq := range b.scheduled {
+		delete(places, seq)
 	}
 	left := uint32(0)
 	for seq, typ := range b.taken {

@@ -158,7 +158,7 @@ func TestEventTypes(t *testing.T) {
 			}
 		}
 		want := map[string][]session.Door{
-			session.TypeToolCallsObserved: {session.DoorLLM}, session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake}, session.TypeSessionTombstone: {session.DoorWake},
+			session.TypeToolCallsObserved: {session.DoorLLM}, session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake}, session.TypeScheduleFired: {session.DoorWake}, session.TypeSessionTombstone: {session.DoorWake},
 			session.TypeWorkspaceSnapshotReady: {session.DoorSpace}, session.TypeWorkspaceSyncUnchanged: {session.DoorSpace}, session.TypeWorkspaceSyncFailed: {session.DoorSpace},
 			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep}, session.TypeApprovalDecided: {session.DoorApprove}, session.TypeReplyGiven: {session.DoorIn, session.DoorApprove},
 		}[typ]

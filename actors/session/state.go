@@ -48,7 +48,7 @@ func (s *State) Check() error {
 	if s.Session == "" || s.Count == 0 && (s.Seq > 0 || s.Runs > 0) {
 		return fmt.Errorf("session %q is at %d after %d events", s.Session, s.Seq, s.Count)
 	}
-	for _, check := range []func() error{s.spacesInvariant, s.memoryInvariant, s.itemsInvariant, s.runsInvariant, s.wakesInvariant, s.turnInvariant} {
+	for _, check := range []func() error{s.spacesInvariant, s.memoryInvariant, s.itemsInvariant, s.runsInvariant, s.wakesInvariant, s.schedulesInvariant, s.turnInvariant} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -279,6 +279,9 @@ func (s *State) Weight() int {
 	if s.Config != nil {
 		n += s.Config.Run.weight(s.install)
 	}
+	for i := range s.schedules() {
+		n += s.schedules()[i].weight(s.install)
+	}
 	if s.Done != nil {
 		n += doneWeight + cap(s.Done.Results)*len(codec.Hash{})
 	}
@@ -308,6 +311,13 @@ func (h *HostSession) weight() int {
 	return hostWeight + space.TextWeight(h.ID) + space.TextWeight(h.Root) + space.TextWeight(h.Route)
 }
 
+func (o *OperatorsSet) weight() int {
+	if o == nil {
+		return 0
+	}
+	return 4*stringWeight + o.Overrides.weight()
+}
+
 func (o *Overrides) weight() int {
 	if o == nil {
 		return 0
@@ -323,6 +333,9 @@ func (r *Run) weight(install *Install) int {
 		n += 2*stringWeight + space.TextWeight(active.Name) + space.TextWeight(active.Space)
 	}
 	n += cap(r.Steers)*steerWeight + cap(r.Calls)*stepCallWeight
+	if r.Scheduled != nil {
+		n += scheduledWeight + space.TextWeight(r.Scheduled.Name)
+	}
 	for i := range r.Calls {
 		n += space.TextWeight(r.Calls[i].ToolName) + space.TextWeight(r.Calls[i].Effect) + space.TextWeight(r.Calls[i].Arguments)
 	}

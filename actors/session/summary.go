@@ -29,6 +29,8 @@ type Summary struct {
 	Spent bool `json:"spent,omitempty"`
 	// Deadline of the active run, Unix milliseconds. While it is paused it stands still.
 	Deadline int64 `json:"deadline,omitempty"`
+	// When a schedule requests a run next, Unix milliseconds. Absent: none does.
+	NextFiring int64 `json:"next_firing,omitempty" lim:"1.."`
 	// Input and output tokens of all runs so far; 0 if absent.
 	Tokens int64 `json:"tokens,omitempty" lim:"1.."`
 	// Cost of all runs so far, in micro-units by their prices; 0 if absent.
@@ -52,7 +54,7 @@ type Summary struct {
 // it ended.
 func (s *State) Summary() Summary {
 	v := Summary{
-		Lifecycle: s.lifecycle(), WaitsFor: s.waitsFor(), Closed: s.Closed, Erased: s.IsErased(), Queued: len(s.Queue),
+		Lifecycle: s.lifecycle(), WaitsFor: s.waitsFor(), Closed: s.Closed, Erased: s.IsErased(), Queued: len(s.Queue), NextFiring: s.nextFiring(),
 		Tokens: s.Usage.InputTokens + s.Usage.OutputTokens, Cost: s.Cost,
 	}
 	config := s.configFor()
@@ -120,10 +122,11 @@ type standing struct {
 	closed    bool
 	erased    bool
 	waits     string // what the session waits for, if only people or the time end that
+	firing    int64  // when a schedule requests a run next
 }
 
 func (s *State) standing() standing {
-	now := standing{lifecycle: s.lifecycle(), closed: s.Closed, erased: s.IsErased()}
+	now := standing{lifecycle: s.lifecycle(), closed: s.Closed, erased: s.IsErased(), firing: s.nextFiring()}
 	switch waits := s.waitsFor(); waits {
 	case "approval", "reply", "clock", "input", "resume":
 		now.waits = waits

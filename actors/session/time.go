@@ -20,13 +20,13 @@ func (s *State) needWake(deadline int64) {
 	if s.isWokenBy(deadline) {
 		return
 	}
-	if len(s.Wakes) == WakesMax {
+	if len(s.Wakes) >= WakesMax {
 		// The wake due last is of no use any more: the new one comes before it and
 		// opens the next. It is withdrawn; its schedule still fires, and that
-		// settlement has no effect.
-		last := 0
+		// settlement has no effect. A wake of a schedule stays.
+		last := -1
 		for i := range s.Wakes {
-			if s.Wakes[i].Due > s.Wakes[last].Due {
+			if s.scheduleOfWake(s.Wakes[i].Number) == nil && (last < 0 || s.Wakes[i].Due > s.Wakes[last].Due) {
 				last = i
 			}
 		}
@@ -40,7 +40,12 @@ func (s *State) needWake(deadline int64) {
 // wakes is the folder of the effects of class wake.
 type wakes struct{}
 
-func (wakes) decode(_ string, data codec.Raw) (any, string, *refusal) {
+func (wakes) decode(typ string, data codec.Raw) (any, string, *refusal) {
+	if typ == TypeScheduleFired {
+		b := &ScheduleFired{}
+		bad := decodeBody(data, b)
+		return b, b.Effect, bad
+	}
 	b := &WakeSettled{}
 	bad := decodeBody(data, b)
 	return b, b.Effect, bad
@@ -61,8 +66,9 @@ func (s *State) wakeAt(n uint32) int {
 }
 
 // settle folds the settlement of a wake. It advances the clock to at least the
-// wake's due, and then settles whatever is overdue from state alone.
-func (wakes) settle(s *State, p Place, _ *settlement) *refusal {
+// wake's due, and then settles whatever is overdue from state alone. What a run's deadline
+// ends is over when a schedule fires.
+func (wakes) settle(s *State, p Place, b *settlement) *refusal {
 	at := s.wakeAt(p.n)
 	s.Clock = max(s.Clock, s.Wakes[at].Due)
 	s.Wakes = slices.Delete(s.Wakes, at, at+1)
@@ -70,6 +76,7 @@ func (wakes) settle(s *State, p Place, _ *settlement) *refusal {
 	for _, of := range numberedClasses {
 		of.settleOverdue(s)
 	}
+	s.settleSchedule(p.n, b)
 	return nil
 }
 

@@ -44,6 +44,8 @@ type View struct {
 	Registry string `json:"registry" lim:"@hash"`
 	// The session's lists.
 	Overrides *Overrides `json:"overrides,omitempty"`
+	// The session's schedules, by name.
+	Schedules []Schedule `json:"schedules,omitempty" lim:"..SchedulesMax"`
 	ViewSpaces
 	// The active run.
 	Run *ViewRun `json:"run,omitempty"`
@@ -183,6 +185,7 @@ func (s *State) View() View {
 	if o := s.Overrides; o != nil {
 		v.Overrides = viewLists(o.Enable, o.Disable, o.Force)
 	}
+	v.Schedules = slices.Clone(s.schedules())
 	if s.Host != nil {
 		host := *s.Host
 		v.Host = &host

@@ -68,7 +68,7 @@ var repository = laws{
 		{"bridge/function"},
 		{"proof/jetmodel", "proof/strict", "internal/meter", "internal/media"}, // what the simulation runs on; what providers would refuse; counters that any package above may raise; types of images
 		{"internal/inspector", "internal/prove"},                               // pages, which package web serves; the fold that they carry out themselves
-		{"internal/yamlfile"},                                                  // what YAML files may cost
+		{"internal/yamlfile", "internal/cron"},                                 // what YAML files may cost; when schedules fire
 		{"internal/roles", "internal/secrets"},                                 // who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/archive"},                                                   // the format of a session's file
 		{"internal/spacefiles"},                                                // folders become manifests

@@ -36,7 +36,7 @@ func RestoreWakes(ctx context.Context, b Wakes, pinned Pinned) (sessions, wakes 
 	for r := range p.Results(false) {
 		sessions++
 		// A state with only wakes has no other open effects.
-		only := session.State{Record: session.Record{Shown: session.Shown{Session: r.Session}, Wakes: r.State.Wakes}}
+		only := session.State{Record: session.Record{Shown: session.Shown{Session: r.Session}, Overrides: r.State.Overrides, Wakes: r.State.Wakes}}
 		for _, wake := range only.Open() {
 			batch = append(batch, journal.Output{Session: r.Session, Effect: &wake})
 		}

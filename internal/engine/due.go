@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -35,10 +36,11 @@ func (h *Host) pullDue(ctx, working context.Context) error {
 // further ahead than a schedule allows fires early and is scheduled again.
 // SettleDue returns 0 when that is stored and the caller may acknowledge the
 // delivery, else the delay until the wake should be delivered again. A wake may be
-// settled more than once: the fold ignores a repeat.
+// settled more than once: the fold ignores a repeat, also of a schedule's firing, in
+// which two hosts may name other times.
 func (h *Host) SettleDue(ctx context.Context, sid, wake string, payload []byte, fired time.Time) (again time.Duration) {
 	log := h.log.With("session", sid, "effect", wake)
-	effect, err := wakeOf(sid, wake, payload)
+	of, err := wakeOf(sid, wake, payload)
 	switch {
 	case errors.Is(err, errNewerWake):
 		log.Warn("newer_wake_given_back", "error", err.Error())
@@ -47,9 +49,10 @@ func (h *Host) SettleDue(ctx context.Context, sid, wake string, payload []byte, 
 		log.Error("foreign_wake_skipped", "bytes", len(payload), "error", err.Error())
 		return 0
 	}
-	if due := time.UnixMilli(effect.Deadline); fired.Before(due) {
+	if due := time.UnixMilli(of.Due); fired.Before(due) {
+		effect := session.Effect{Name: wake, Class: session.ClassWake, Target: "-", Deadline: of.Due, StartBy: of.Due, Payload: payload}
 		err = errors.Join(h.world.Store(ctx, []journal.Output{{Session: sid, Effect: &effect}})...)
-	} else if _, err = h.world.Publish(ctx, session.DoorWake, sid, wakeSettled(wake, h.instance, h.now()), ""); err == nil {
+	} else if _, err = h.world.Publish(ctx, session.DoorWake, sid, settlementOf(&of, h.instance, h.now(), log), ""); err == nil {
 		h.meters.wakesLate.Record(max(0, h.now().Sub(due).Seconds()))
 	}
 	if err == nil {
@@ -65,29 +68,34 @@ var errNewerWake = errors.New("a newer release asked for it")
 
 // wakeOf decodes the payload of a fired schedule. A map that this release can't
 // decode may be a newer release's wake.
-func wakeOf(sid, name string, payload []byte) (session.Effect, error) {
-	var w session.Wake
-	if err := codec.Unmarshal(payload, &w); err != nil {
+func wakeOf(sid, name string, payload []byte) (w session.Wake, err error) {
+	if err = codec.Unmarshal(payload, &w); err != nil {
 		if codec.Unmarshal(payload, new(codec.Pairs)) == nil {
 			err = fmt.Errorf("%w (%w)", errNewerWake, err)
 		}
-		return session.Effect{}, err
+		return w, err
 	}
 	switch {
 	case w.V != session.Version:
-		return session.Effect{}, fmt.Errorf("version %d, and this release reads %d: %w", w.V, session.Version, errNewerWake)
+		return w, fmt.Errorf("version %d, and this release reads %d: %w", w.V, session.Version, errNewerWake)
 	case w.Class != session.ClassWake || w.Session != sid || w.Effect != name:
-		return session.Effect{}, fmt.Errorf("its payload is of %s, %s of %s", w.Class, w.Effect, w.Session)
+		return w, fmt.Errorf("its payload is of %s, %s of %s", w.Class, w.Effect, w.Session)
 	}
-	return session.Effect{Name: name, Class: session.ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: payload}, nil
+	return w, nil
 }
 
-// wakeSettled returns the event that settles a wake.
-func wakeSettled(name, by string, at time.Time) []byte {
-	data, err := codec.Marshal(session.WakeSettled{Effect: name})
-	if err == nil {
-		data, err = codec.Marshal(session.Envelope{V: session.Version, Type: session.TypeWakeSettled, At: at.UnixMilli(), By: by, Data: data})
+// settlementOf returns the event that settles a wake.
+func settlementOf(w *session.Wake, by string, at time.Time, log *slog.Logger) []byte {
+	env := session.Envelope{V: session.Version, Type: session.TypeWakeSettled, At: at.UnixMilli(), By: by}
+	var body any = session.WakeSettled{Effect: w.Effect}
+	if w.Schedule != nil {
+		fired, err := scheduleFired(w, at)
+		if err != nil {
+			log.Error("schedule_has_no_next_time", "schedule", w.Schedule.Name, "error", err.Error())
+		}
+		env.Type, body = session.TypeScheduleFired, fired
 	}
+	data, err := env.With(body)
 	if err != nil {
 		panic("engine: a settlement does not encode: " + err.Error())
 	}

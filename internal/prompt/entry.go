@@ -117,6 +117,7 @@ var bodies = map[string]func() any{
 	session.TypeRunRequested:           func() any { return new(session.RunRequested) },
 	session.TypeSteerRequested:         func() any { return new(session.SteerRequested) },
 	session.TypeRunEdited:              func() any { return new(session.RunEdited) },
+	session.TypeScheduleSet:            func() any { return new(session.ScheduleSet) },
 	session.TypeApprovalDecided:        func() any { return new(session.ApprovalDecided) },
 	session.TypeToolCallsObserved:      func() any { return new(session.ToolCallsObserved) },
 	session.TypeGenerationSettled:      func() any { return new(session.GenerationSettled) },
@@ -160,6 +161,8 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any, left int64) (*
 	case *session.SteerRequested:
 		s.kind, content = kindInput, &b.Input
 	case *session.RunEdited:
+		s.kind, content = kindInput, &b.Input
+	case *session.ScheduleSet:
 		s.kind, content = kindInput, &b.Input
 	case *session.ApprovalDecided:
 		s.kind, s.edited = kindEdit, b.Arguments

@@ -54,6 +54,10 @@ func Noticed(sid, typ string, body any) []Entry {
 		return []Entry{left(typ, d.Run, fmt.Sprintf("shown a summary (event %d) in the place of %s", d.SummarySeq, Count(d.Items, "earlier message")), d.TokensBefore, d.Tokens)}
 	case session.ContextCut:
 		return []Entry{left(typ, d.Run, fmt.Sprintf("not shown %s any more", Count(d.Items, "earlier message")), d.TokensBefore, d.Tokens)}
+	case session.ScheduleSkipped:
+		return []Entry{{Line: fmt.Sprintf("schedule %s requested no run for %s: %s%s", d.Schedule, Moment(d.At), d.Code, because(d.Detail))}}
+	case session.SchedulePaused:
+		return []Entry{{Line: fmt.Sprintf("schedule %s is paused: %s%s", d.Schedule, d.Code, because(d.Detail))}}
 	case session.LimitNear:
 		return []Entry{{Line: NearLimit(sid, &d.Warning)}}
 	case session.RunFinished:
@@ -201,4 +205,12 @@ func TextOf(c *session.Content, blob func(c *session.Content, what string) strin
 		return strings.Join(texts, "\n")
 	}
 	return c.Text
+}
+
+// because returns a detail behind a code, if there is one.
+func because(detail string) string {
+	if detail == "" {
+		return ""
+	}
+	return ": " + detail
 }

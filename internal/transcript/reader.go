@@ -145,6 +145,10 @@ func (r *Reader) event(base Entry, env *session.Envelope, names Mentions, body a
 		r.inputs[base.Seq], line = &b.Input, "steered: "+Briefly(&b.Input)
 	case *session.RunEdited:
 		r.inputs[base.Seq], line = &b.Input, fmt.Sprintf("run %d edited: %s", b.Run, Briefly(&b.Input))
+	case *session.ScheduleSet:
+		r.inputs[base.Seq], line = &b.Input, fmt.Sprintf("schedule %s set, %s: %s", b.Name, b.Times(), Briefly(&b.Input))
+	case *session.ScheduleFired:
+		line = "schedule " + b.Name + " fired"
 	case *session.ToolCallSettled:
 		r.given[base.Seq] = []session.ToolCallSettled{*b}
 	case *session.ToolBatchSettled:

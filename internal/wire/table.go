@@ -54,6 +54,8 @@ var messages = []Row{
 	{Name: "parts/Profile", Type: "planner.Profile"},
 	{Name: "parts/ResponseFormat", Type: "actors/session.ResponseFormat"},
 	{Name: "parts/RunConfig", Type: "actors/session.RunConfig"},
+	{Name: "parts/Schedule", Type: "actors/session.Schedule"},
+	{Name: "parts/Scheduled", Type: "actors/session.Scheduled"},
 	{Name: "parts/Signature", Type: "space.Signature"},
 	{Name: "parts/StepRule", Type: "planner.StepRule"},
 	{Name: "parts/Summary", Type: "actors/session.Summary"},
@@ -66,13 +68,15 @@ var messages = []Row{
 
 // shared are the events and notices whose Go type has another name than they.
 var shared = map[string]Row{
-	"RunCancelRequested":    {Type: "RunControl", About: "Ends a run at once, the active one or a queued one."},
-	"RunInterruptRequested": {Type: "RunControl", About: "Lets the open effects of the active run settle, opens nothing new, and then ends the run."},
-	"RunPauseRequested":     {Type: "RunControl", About: "Opens nothing new for the active run until it is resumed."},
-	"RunCompleted":          {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input."},
-	"RunFailed":             {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input, as a failure."},
-	"RunQueued":             {Type: "RunPlaced", About: "A run waits, since another one is active. Published again when its input is changed."},
-	"RunStarted":            {Type: "RunPlaced", About: "A run is active, and its first turn begins."},
+	"RunCancelRequested":     {Type: "RunControl", About: "Ends a run at once, the active one or a queued one."},
+	"RunInterruptRequested":  {Type: "RunControl", About: "Lets the open effects of the active run settle, opens nothing new, and then ends the run."},
+	"RunPauseRequested":      {Type: "RunControl", About: "Opens nothing new for the active run until it is resumed."},
+	"ScheduleRemoved":        {Type: "ScheduleNamed", About: "Removes a schedule."},
+	"SchedulePauseRequested": {Type: "ScheduleNamed", About: "Pauses a schedule: it fires no more until it is resumed or set again."},
+	"RunCompleted":           {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input."},
+	"RunFailed":              {Type: "RunEnded", About: "Ends a run of completion explicit that waits for input, as a failure."},
+	"RunQueued":              {Type: "RunPlaced", About: "A run waits, since another one is active. Published again when its input is changed."},
+	"RunStarted":             {Type: "RunPlaced", About: "A run is active, and its first turn begins."},
 }
 
 // packageDirs are the directories of the packages that tags name.

@@ -62,6 +62,10 @@ func (s *sim) people() {
 	sid := "s" + strconv.Itoa(s.draw(sessionCount))
 	state := s.judge.of(sid).state
 	if state.Run == nil {
+		if s.draw(6) == 5 {
+			s.planRuns(sid)
+			return
+		}
 		if s.runs++; s.runs <= runsMax {
 			r := requests[s.draw(len(requests))]
 			s.publish(r.door, sid, session.TypeRunRequested, r.data)
@@ -95,8 +99,32 @@ func (s *sim) people() {
 	case i > 0 && i <= len(controls):
 		c := controls[i-1]
 		s.publish(c.door, sid, c.typ, c.data)
+	case i == 2*len(controls):
+		s.planRuns(sid)
 	case i > 2*len(controls):
 		s.controlSpace(sid)
+	}
+}
+
+// planRuns publishes an action of an operator on schedules. One that fires soon fires
+// again next year, so that all can end.
+func (s *sim) planRuns(sid string) {
+	name := []string{"a", "b"}[s.draw(2)]
+	now := s.newest()
+	first := now.Add(time.Duration(s.draw(240)) * time.Second)
+	switch s.draw(8) {
+	default:
+		data := fmt.Sprintf(`{"name":%q,"cron":"0 0 1 1 *","zone":"America/Santiago","input":{"text":"scheduled"},"at":%d,"next":%d,"when_busy":%q,"catch_up":%q}`,
+			name, now.UnixMilli()-1, first.UnixMilli(), []string{session.ScheduleBusySkip, session.ScheduleBusyQueue, session.ScheduleBusyInterrupt}[s.draw(3)], []string{session.CatchUpLast, session.CatchUpNone}[s.draw(2)])
+		s.publish(session.DoorCtl, sid, session.TypeScheduleSet, data)
+	case 0:
+		s.publish(session.DoorCtl, sid, session.TypeScheduleRemoved, fmt.Sprintf(`{"name":%q}`, name))
+	case 1:
+		s.publish(session.DoorCtl, sid, session.TypeSchedulePause, fmt.Sprintf(`{"name":%q}`, name))
+	case 2:
+		for _, sc := range s.judge.of(sid).state.View().Schedules {
+			s.publish(session.DoorCtl, sid, session.TypeScheduleResume, fmt.Sprintf(`{"name":%q,"rev":%d,"at":%d,"next":%d}`, sc.Name, sc.Rev, now.UnixMilli()-1, first.UnixMilli()))
+		}
 	}
 }
 

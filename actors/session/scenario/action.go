@@ -61,6 +61,10 @@ func Read(input string, reg *planner.Registry, view ...session.View) (Action, er
 		return event(session.DoorCtl, session.TypeSessionConfigured, json.RawMessage(rest))
 	case "registry":
 		return readRegistry(rest)
+	case "schedule":
+		return readSchedule(rest, view)
+	case "fire":
+		return readFired(rest, view)
 	case "approve", "deny":
 		return readDecision(first, rest, view)
 	case "reply":

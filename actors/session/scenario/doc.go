@@ -36,6 +36,9 @@
 //	settle r1t1c0 ok "output" [host=ready]  ToolCallSettled; failed, cancelled, unknown likewise; id=, root=, route= of the host session
 //	settle r1t1 batch c0 ok "output" c1 failed code "detail"
 //	settle w1                               WakeSettled
+//	schedule set NAME "text" next=+1h [at=+0s] [cron="0 9 * * *"] [zone=…] [when_busy=queue] [catch_up=none] [config={…}] [roles=[…]] [rev=1]
+//	schedule resume NAME next=+1h           ScheduleResumeRequested; pause and remove likewise, without next
+//	fire NAME next=+24h [at=+1h]            ScheduleFired, of the schedule whose wake is open
 //	sync NAME [version=1.4] [only=["tools"]] [apply=next_run] [grant={…}] [dry]
 //	apply [NAME] [mode=next_run] [hash=…] [prompt_pack=…] [tool_catalog=…]
 //	detach NAME                             WorkspaceDetached

@@ -42,8 +42,12 @@ type notice struct {
 	Before    int64            `json:"tokens_before"`
 	Tokens    int64            `json:"tokens"`
 	FromModel string           `json:"from_model"`
-	Model     string           `json:"model"`
-	Provider  string           `json:"provider"`
+	Schedule  string           `json:"schedule"`
+	At        int64            `json:"at"`
+
+	Scheduled *session.Scheduled `json:"scheduled"`
+	Model     string             `json:"model"`
+	Provider  string             `json:"provider"`
 
 	Workspace    string                 `json:"workspace"`
 	Hash         string                 `json:"hash"`
@@ -73,6 +77,10 @@ func noticeLine(s Said, now int64) string {
 		return fmt.Sprintf("%s %s: %s failed (%s), asks %s of %s", s.Type, d.Effect, d.FromModel, d.Code, d.Model, d.Provider)
 	case d.Results+d.Items > 0:
 		return fmt.Sprintf("%s %d: about %d tokens, before %d", s.Type, d.Results+d.Items, d.Tokens, d.Before)
+	case d.Schedule != "" && d.At > 0:
+		return fmt.Sprintf("%s %s at %d %s%s", s.Type, d.Schedule, d.At, d.Code, detailPart(d.Detail))
+	case d.Schedule != "":
+		return fmt.Sprintf("%s %s %s%s", s.Type, d.Schedule, d.Code, detailPart(d.Detail))
 	case d.Workspace != "":
 		return noticeOfSpace(s.Type, &d)
 	case d.Batch != "":
@@ -105,8 +113,9 @@ func noticeLine(s Said, now int64) string {
 			line += " " + part
 		}
 	}
-	if d.Detail != "" {
-		line += ": " + oneLine(d.Detail)
+	line += detailPart(d.Detail)
+	if of := d.Scheduled; of != nil {
+		line += fmt.Sprintf(", scheduled by %s at %d", of.Name, of.At)
 	}
 	if d.Output != nil && d.Output.Text != "" {
 		line += " " + strconv.Quote(d.Output.Text)
@@ -130,6 +139,13 @@ func noticeLine(s Said, now int64) string {
 		line += ", ignores " + strings.Join(d.Ignored, " ")
 	}
 	return line
+}
+
+func detailPart(detail string) string {
+	if detail == "" {
+		return ""
+	}
+	return ": " + oneLine(detail)
 }
 
 // oneLine formats a text in one line: a step ends at the next blank line.

@@ -150,6 +150,9 @@ func deadline(v session.View, e session.ViewEffect) string {
 	if e.Class != session.ClassWake {
 		return ""
 	}
+	if sc := scheduleOf(v, isDue(e)); sc != nil { // the part of a minute depends on the session's name
+		return " of " + sc.Name + " at " + strconv.FormatInt(sc.Next, 10)
+	}
 	return " due " + span(e.Deadline-v.Clock)
 }
 
@@ -167,6 +170,7 @@ var changes = []struct {
 	{"budget run ", true, func(v session.View) string { return strconv.Itoa(int(v.Run.Number)) + " " + budgetText(v.Run.Budget) }},
 	{"spaces ", false, heldText},
 	{"facts", false, factsText},
+	{"schedules", false, schedulesText},
 }
 
 // writeChanges writes the changes besides runs and effects.

@@ -38,6 +38,7 @@ type cli struct {
 	Resume    resumeCommand    `cmd:"" help:"Resume a paused run."`
 	Queue     queueCommand     `cmd:"" help:"List the queued runs; edit or remove one."`
 	Compact   compactCommand   `cmd:"" help:"Have the model go on from a summary of the conversation, from the next turn on."`
+	Schedule  scheduleCommand  `cmd:"" help:"Have a session request runs at given times; list, pause or remove its schedules."`
 	Close     closeCommand     `cmd:"" help:"Close a session permanently: its runs are cancelled."`
 
 	Approvals approvalsCommand `cmd:"" help:"List the calls that wait for a person, of a session or of all."`

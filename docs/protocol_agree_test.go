@@ -35,6 +35,7 @@ var byName = []session.Rejection{
 	session.RejectMissingModel, session.RejectMissingProvider, // the operator's config may have them
 	session.RejectUnknownEffect, session.RejectUnknownCall, session.RejectUnknownTool, session.RejectUnknownProfile,
 	session.RejectApprovalStale, session.RejectPlanMismatch, session.RejectStale, session.RejectUnknownSpace, session.RejectWorkspaceInvalid, session.RejectNothingStaged,
+	session.RejectUnknownSchedule,
 }
 
 // unsaid are refusals by shape that a schema has no words for, by what they say.
@@ -76,6 +77,10 @@ var unsaid = map[string]string{
 	"has no prompt pack":              "the manifest is looked into",
 	"has no catalog":                  "the manifest is looked into",
 	"no manifest of the session has":  "the hash of a manifest",
+	"the wake is of revision":         "looked up in the schedules",
+	"or a later time that has come":   "two times",
+	"must be after at":                "two times",
+	"be at least a minute after at":   "two times",
 	"no workspace is applied":         "the manifest is looked into",
 	"is not the hash of this batch":   "the hash of a plan",
 	"no applied space has a skill":    "the manifest is looked into",
@@ -187,6 +192,10 @@ func (a *agreement) fold(payload []byte) told {
 			if said.Code == session.CodeBadSettlement {
 				return told{session.CodeBadSettlement, said.Detail}
 			}
+		case session.SchedulePaused:
+			if said.Code == session.CodeBadSettlement {
+				return told{session.CodeBadSettlement, said.Detail}
+			}
 		case session.RunFinished:
 			if said.Code == session.CodeBadSettlement {
 				return told{session.CodeBadSettlement, said.Detail}
@@ -266,7 +275,7 @@ func (a *agreement) try(message any, shape bool) (outcome told, complaint string
 // lenient are the ways in which the fold takes what the schema refuses: a wake
 // has come, whatever else its settlement says.
 func (a *agreement) lenient(bad [][]string) bool {
-	return (a.typ == session.TypeWakeSettled || a.typ == session.TypeScheduleFired) && !slices.ContainsFunc(bad, func(all []string) bool { return !strings.HasPrefix(all[0], "/data <- ") })
+	return a.typ == session.TypeWakeSettled && !slices.ContainsFunc(bad, func(all []string) bool { return !strings.HasPrefix(all[0], "/data <- ") })
 }
 
 // refused returns what of a message its schema refuses, lengths by bytes.

@@ -172,6 +172,9 @@ func (f *folding) bad(notices []session.Notice) bool {
 		if end, ok := n.Data.(session.RunFinished); ok && end.Code == session.CodeBadSettlement {
 			return true
 		}
+		if paused, ok := n.Data.(session.SchedulePaused); ok && paused.Code == session.CodeBadSettlement {
+			return true
+		}
 		if failed, ok := n.Data.(spaces.WorkspaceFailed); ok && failed.Code == session.CodeBadSettlement {
 			return true
 		}
@@ -268,8 +271,12 @@ func reach(t *testing.T, typ string) *folding {
 	case session.TypeStepPrepared:
 		steps[0] = `configure {"provider":"openai","model":"m1","step_hook":{"hook":"h"}}`
 		steps = steps[:2]
-	case session.TypeScheduleRemoved, session.TypeSchedulePause, session.TypeScheduleResume, session.TypeScheduleFired:
-		steps = []string{steps[0], `schedule set weekday-report "Write." next=+1h`}
+	case session.TypeScheduleSet, session.TypeScheduleRemoved, session.TypeSchedulePause, session.TypeScheduleResume, session.TypeScheduleFired:
+		f.seq, f.time = 10, 1_763_715_600_000 // the revision of the examples is 12
+		steps = []string{steps[0], `schedule set weekday-report "Write." next=+71h`}
+		if typ == session.TypeScheduleResume {
+			steps = append(steps, "schedule pause weekday-report")
+		}
 	case session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeWakeSettled, session.TypeSteerRequested,
 		session.TypeRunCancelRequested, session.TypeRunInterrupt, session.TypeRunPauseRequested, session.TypeSessionClosed:
 		steps = steps[:2]
@@ -279,7 +286,7 @@ func reach(t *testing.T, typ string) *folding {
 		steps = steps[:1]
 	}
 	for _, step := range steps {
-		action, err := scenario.Read(step, f.install.Registry)
+		action, err := scenario.Read(step, f.install.Registry, f.state.View())
 		if err != nil {
 			t.Fatal(err)
 		}

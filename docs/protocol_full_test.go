@@ -32,6 +32,12 @@ func full(t *testing.T, typ string, f *folding) any {
 		}
 	case session.TypeSessionConfigured:
 		return session.SessionConfigured{RunConfig: fullConfig(t), QueueMax: 3}
+	case session.TypeScheduleSet:
+		config := fullConfig(t)
+		return session.ScheduleSet{
+			At: f.time, CatchUp: session.CatchUpNone, Config: &config, Cron: "0 9 * * 1-5", Input: *content, Name: "weekday-report", Next: f.time + 1,
+			Rev: f.seq, Roles: []string{"editor"}, WhenBusy: session.ScheduleBusyQueue, Zone: "Europe/Berlin",
+		}
 	case session.TypeToolRegistrySet:
 		return session.ToolRegistrySet{
 			DefaultProfile: "mine", ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t), fullQuestion(t)},

@@ -561,8 +561,15 @@ func (v *ScheduleFired) limits() *refusal {
 	if v.Next != 0 && (v.Next < 1 || v.Next > NumberMax) {
 		return outside("next", int64(v.Next), 1, NumberMax)
 	}
-	if v.Rev < 1 {
+	if v.Rev < 1 || v.Rev > NumberMax {
 		return outside("rev", int64(v.Rev), 1, NumberMax)
+	}
+	return nil
+}
+
+func (v *ScheduleNamed) limits() *refusal {
+	if v.Rev != 0 && v.Rev > NumberMax {
+		return outside("rev", int64(v.Rev), 0, NumberMax)
 	}
 	return nil
 }
@@ -574,7 +581,7 @@ func (v *ScheduleResumeRequested) limits() *refusal {
 	if v.Next < 1 || v.Next > NumberMax {
 		return outside("next", int64(v.Next), 1, NumberMax)
 	}
-	if v.Rev < 1 {
+	if v.Rev < 1 || v.Rev > NumberMax {
 		return outside("rev", int64(v.Rev), 1, NumberMax)
 	}
 	return nil
@@ -603,6 +610,9 @@ func (v *ScheduleSet) limits() *refusal {
 	}
 	if v.Next < 1 || v.Next > NumberMax {
 		return outside("next", int64(v.Next), 1, NumberMax)
+	}
+	if v.Rev != 0 && v.Rev > NumberMax {
+		return outside("rev", int64(v.Rev), 0, NumberMax)
 	}
 	if len(v.Roles) > RolesMax {
 		return tooMany("roles", RolesMax)

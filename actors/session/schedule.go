@@ -58,7 +58,7 @@ type ScheduleSet struct {
 	Next int64 `msgpack:"next" lim:"1..NumberMax"`
 	// The revision that this replaces; another one is `stale`. Absent: whichever there is,
 	// or none.
-	Rev uint64 `msgpack:"rev,omitempty" lim:"0.."`
+	Rev uint64 `msgpack:"rev,omitempty" lim:"0..NumberMax"`
 	// Roles of the runs, for step rules and hooks.
 	Roles []string `msgpack:"roles,omitempty" lim:"..RolesMax,item=1..RoleBytesMax"`
 	// What to do while a run is active. `skip`, if absent: nothing, with a notice that says
@@ -94,7 +94,7 @@ type ScheduleNamed struct {
 	// The schedule.
 	Name string `msgpack:"name" lim:"@token"`
 	// The revision that is meant; another one is `stale`. Absent: whichever there is.
-	Rev uint64 `msgpack:"rev,omitempty" lim:"0.."`
+	Rev uint64 `msgpack:"rev,omitempty" lim:"0..NumberMax"`
 }
 
 // ScheduleResumeRequested lets a paused schedule fire again.
@@ -106,7 +106,7 @@ type ScheduleResumeRequested struct {
 	// The first time of its expression after `at`, Unix milliseconds.
 	Next int64 `msgpack:"next" lim:"1..NumberMax"`
 	// The revision whose expression it is; another one is `stale`.
-	Rev uint64 `msgpack:"rev" lim:"1.."`
+	Rev uint64 `msgpack:"rev" lim:"1..NumberMax"`
 }
 
 // ScheduleFired settles the wake of a schedule: it requests the run. Session-actors
@@ -123,7 +123,7 @@ type ScheduleFired struct {
 	// the schedule is paused.
 	Next int64 `msgpack:"next,omitempty" lim:"1..NumberMax"`
 	// The revision whose expression it is.
-	Rev uint64 `msgpack:"rev" lim:"1.."`
+	Rev uint64 `msgpack:"rev" lim:"1..NumberMax"`
 }
 
 // ScheduleSkipped says that a schedule requested no run at a time of its expression.

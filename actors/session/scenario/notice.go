@@ -77,10 +77,8 @@ func noticeLine(s Said, now int64) string {
 		return fmt.Sprintf("%s %s: %s failed (%s), asks %s of %s", s.Type, d.Effect, d.FromModel, d.Code, d.Model, d.Provider)
 	case d.Results+d.Items > 0:
 		return fmt.Sprintf("%s %d: about %d tokens, before %d", s.Type, d.Results+d.Items, d.Tokens, d.Before)
-	case d.Schedule != "" && d.At > 0:
-		return fmt.Sprintf("%s %s at %d %s%s", s.Type, d.Schedule, d.At, d.Code, detailPart(d.Detail))
 	case d.Schedule != "":
-		return fmt.Sprintf("%s %s %s%s", s.Type, d.Schedule, d.Code, detailPart(d.Detail))
+		return noticeOfSchedule(s.Type, &d)
 	case d.Workspace != "":
 		return noticeOfSpace(s.Type, &d)
 	case d.Batch != "":
@@ -139,6 +137,14 @@ func noticeLine(s Said, now int64) string {
 		line += ", ignores " + strings.Join(d.Ignored, " ")
 	}
 	return line
+}
+
+func noticeOfSchedule(typ string, d *notice) string {
+	line := typ + " " + d.Schedule
+	if d.At > 0 {
+		line += " at " + strconv.FormatInt(d.At, 10)
+	}
+	return line + " " + d.Code + detailPart(d.Detail)
 }
 
 func detailPart(detail string) string {

@@ -222,6 +222,8 @@ class SessionRow:
     lifecycle: Literal["running", "waiting_input", "paused", "interrupting", "completed", "failed", "cancelled", "interrupted"] | None = None
     # The model, from the same config.
     model: str = ""
+    # When a schedule requests a run next, Unix milliseconds. Absent: none does.
+    next_firing: int = 0
     # A token of a subject: a provider, an executor, a profile.
     provider: str = ""
     # The session is stopped; false if absent. The rest is as of the notice before.

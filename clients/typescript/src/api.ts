@@ -283,18 +283,19 @@ export interface Problem {
    * names, or it has a name of an applied pack's tool; registry_loosens, the registry binds a
    * tool more loosely than the install record does: the detail says which tool, and in what;
    * invalid_rule, a step rule is invalid: the detail says which, and where in its `when`;
-   * run_not_active, there is no active run; unknown_effect, the session never opened it, or
-   * has no such batch; effect_settled, it already has another settlement; batch_mismatch, the
-   * results are not the batch's: a call is missing, named twice, open at a bridge, or has
-   * another result; plan_mismatch, of another plan than the batch's; unknown_call, the batch
-   * has no such call; illegal_transition, not possible in this state: of a run that does not
-   * accept the request, or of a call whose group has not begun or that waits for a person;
+   * run_not_active, there is no active run; unknown_schedule, the session has no such
+   * schedule; unknown_effect, the session never opened it, or has no such batch;
+   * effect_settled, it already has another settlement; batch_mismatch, the results are not
+   * the batch's: a call is missing, named twice, open at a bridge, or has another result;
+   * plan_mismatch, of another plan than the batch's; unknown_call, the batch has no such
+   * call; illegal_transition, not possible in this state: of a run that does not accept the
+   * request, or of a call whose group has not begun or that waits for a person;
    * unknown_space, no grant is about the space, or there is nothing to detach;
    * nothing_staged, the apply has nothing to apply; workspace_invalid, the workspace lacks a
    * name, or the place in the detail names something that would be gone; limit_exceeded, over
    * a limit; the detail names it.
    */
-  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'link_expired' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_event' | 'no_link' | 'no_regenerate' | 'no_run' | 'no_session' | 'no_session_actor' | 'no_turn' | 'not_found' | 'not_permitted' | 'not_quarantined' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'reserved_type' | 'run_active' | 'run_not_active' | 'server_lacks_right' | 'session_closed' | 'session_erased' | 'session_held' | 'stale' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
+  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'link_expired' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_event' | 'no_link' | 'no_regenerate' | 'no_run' | 'no_session' | 'no_session_actor' | 'no_turn' | 'not_found' | 'not_permitted' | 'not_quarantined' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'reserved_type' | 'run_active' | 'run_not_active' | 'server_lacks_right' | 'session_closed' | 'session_erased' | 'session_held' | 'stale' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_schedule' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
   /** For people: what was wrong, and what to do. */
   detail: string;
   /** The HTTP status. */
@@ -428,6 +429,47 @@ export interface RunState {
   usage?: UsageTotal;
 }
 
+/** A schedule of a session. */
+export interface Schedule {
+  /** What happens to firings that were missed; `last` if absent. */
+  catch_up?: 'last' | 'none';
+  /** The cron expression. */
+  cron: string;
+  /**
+   * When it fires next, Unix milliseconds: `next` and a part of a minute that depends on the
+   * names of session and schedule. Absent: it is paused.
+   */
+  due?: number;
+  /** Runs that have failed since one completed. */
+  failures?: number;
+  /** The time of the expression that fired last, Unix milliseconds. */
+  last?: number;
+  /** Its name. */
+  name: string;
+  /** The next time of the expression, Unix milliseconds. Absent: it is paused. */
+  next?: number;
+  /** Why it is paused. Absent: it is not. */
+  paused?: 'request' | 'failed' | 'no_next' | 'bad_settlement';
+  /** Its revision: the sequence of its ScheduleSet, which has the input of the runs. */
+  rev: number;
+  /** Roles of the runs. */
+  roles?: Array<string>;
+  /** What to do while a run is active; `skip` if absent. */
+  when_busy?: 'skip' | 'queue' | 'interrupt';
+  /** Zone of the times; UTC if absent. */
+  zone?: string;
+}
+
+/** Names the firing that requested a run. */
+export interface Scheduled {
+  /** The time of the expression, Unix milliseconds. */
+  at: number;
+  /** The schedule. */
+  name: string;
+  /** Its revision. */
+  rev: number;
+}
+
 /** A page of a list. */
 export interface SessionList {
   /** Cursor of the next page. Absent: this is the last one. */
@@ -449,6 +491,7 @@ export interface SessionRow {
   erased?: boolean;
   lifecycle?: 'running' | 'waiting_input' | 'paused' | 'interrupting' | 'completed' | 'failed' | 'cancelled' | 'interrupted';
   model?: string;
+  next_firing?: number;
   provider?: string;
   quarantined?: boolean;
   queued?: number;
@@ -496,6 +539,8 @@ export interface Summary {
   lifecycle?: 'running' | 'waiting_input' | 'paused' | 'interrupting' | 'completed' | 'failed' | 'cancelled' | 'interrupted';
   /** The model, from the same config. */
   model?: string;
+  /** When a schedule requests a run next, Unix milliseconds. Absent: none does. */
+  next_firing?: number;
   /**
    * Provider of the active run, or of the run that this event ended; else of the config that
    * the next run has if it brings none.
@@ -828,6 +873,8 @@ export interface View {
     retry_at?: number;
     /** Roles of the request. */
     roles?: Array<string>;
+    /** The firing of a schedule that requested it. */
+    scheduled?: Scheduled;
     /** Sequence of the event with its input. */
     seq: number;
     /** Whether it is paused because its budget is spent; false if absent. */
@@ -894,6 +941,8 @@ export interface View {
     retry_at?: number;
     /** Roles of the request. */
     roles?: Array<string>;
+    /** The firing of a schedule that requested it. */
+    scheduled?: Scheduled;
     /** Sequence of the event with its input. */
     seq: number;
     /** Whether it is paused because its budget is spent; false if absent. */
@@ -916,6 +965,8 @@ export interface View {
     /** Of its config: the manifest that it uses in place of the applied one, or none. */
     workspace?: string;
   };
+  /** The session's schedules, by name. */
+  schedules?: Array<Schedule>;
   /** Sequence of the latest folded event. */
   seq?: number;
   session: string;

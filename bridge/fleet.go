@@ -174,7 +174,14 @@ func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *exe
 	if v := view.Host; v != nil {
 		h = &executor.HostSession{ID: v.ID, Status: v.Status, Route: v.Route}
 	}
-	return view.Status != "closed", h, nil
+	return view.Status != "closed" && view.Status != "erased", h, nil
+}
+
+// Deleted calls fn with every session whose messages were deleted according to the ledger
+// of erased messages, from a sequence of the ledger on (0: its first one), and returns the
+// sequence from which the next call continues. A session may come more than once.
+func (b *Bridge) Deleted(ctx context.Context, from uint64, fn func(sid string)) (next uint64, err error) {
+	return b.bus.ErasedSince(ctx, from, fn)
 }
 
 // EndHostSession reports to a session that its host session has ended, with its

@@ -226,3 +226,25 @@ func (a *archived) PutQuarantine(context.Context, string, []byte) error { return
 func (a *archived) Store(_ context.Context, outputs []journal.Output) []error {
 	return slices.Repeat([]error{ErrArchived}, len(outputs))
 }
+
+// What an archive has is erased with its file.
+
+func (a *archived) EffectsOf(context.Context, string) (uint64, error) { return 0, ErrArchived }
+func (a *archived) Erase(context.Context, string, uint64) error       { return ErrArchived }
+func (a *archived) EraseSnapshot(context.Context, string) error       { return ErrArchived }
+func (a *archived) EventSeqs(context.Context, string, uint64) ([]uint64, error) {
+	return nil, ErrArchived
+}
+func (a *archived) LaneBacklog(context.Context) (uint64, error) { return 0, ErrArchived }
+func (a *archived) LastErasure(context.Context) (e journal.Erasure, seq uint64, err error) {
+	return e, 0, ErrArchived
+}
+func (a *archived) LogMissing(context.Context) (uint64, error) { return 0, ErrArchived }
+func (a *archived) PutErasure(context.Context, journal.Erasure, uint64) (uint64, error) {
+	return 0, ErrArchived
+}
+func (a *archived) RewriteSnapshots(context.Context) (int, error) { return 0, ErrArchived }
+func (a *archived) TextOf(context.Context, string) (notices, dead []uint64, err error) {
+	return nil, nil, ErrArchived
+}
+func (a *archived) TombstoneOf(context.Context, string) (uint64, error) { return 0, ErrArchived }

@@ -111,8 +111,8 @@ func TestStorage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Last < seq || s.Missing != 0 || len(s.Streams) != 8 || s.Streams[0].Messages != s.Last || s.Durability == "" {
-		t.Errorf("got %+v, want %d events in 8 streams", s, seq)
+	if s.Last < seq || s.Missing != 0 || len(s.Streams) != 9 || s.Streams[0].Messages != s.Last || s.Durability == "" {
+		t.Errorf("got %+v, want %d events in 9 streams", s, seq)
 	}
 	stop := journal.NewStop(seq+1, "a test")
 	body, err := stop.Bytes()

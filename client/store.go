@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/audit"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/erase"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
@@ -24,6 +25,7 @@ type store interface {
 	audit.Log
 	audit.Wakes
 	journal.InstallLog
+	erase.Store
 	reads
 	writes
 	hears
@@ -39,6 +41,8 @@ type reads interface {
 	Holder(ctx context.Context, name subjects.EffectName) (instance string, found bool, err error)
 	TraceParentAt(ctx context.Context, seq uint64) (string, error)
 	SessionNames(ctx context.Context, partition int) ([]string, error)
+
+	LogMissing(ctx context.Context) (uint64, error)
 
 	LastNotice(ctx context.Context) (uint64, error)
 	LastNotices(ctx context.Context, sids []string, upTo uint64) iter.Seq2[journal.Notice, error]

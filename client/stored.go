@@ -106,7 +106,7 @@ type Stream struct {
 type Storage struct {
 	Durability string // unknown, interval, replicated or always
 	Last       uint64 // sequence of the newest event
-	Missing    uint64 // events below it that the log does not have
+	Missing    uint64 // events below it that the log has lost; erased ones are not
 	Streams    []Stream
 }
 
@@ -119,13 +119,14 @@ func (c *Client) Storage(ctx context.Context) (*Storage, error) {
 	all := &Storage{Durability: c.bus.Durability().String()}
 	for _, s := range states {
 		if s.Name == c.bus.Names().LogStream() {
-			all.Last, all.Missing = s.Last, s.Last-min(s.Last, s.Messages)
+			all.Last = s.Last
 		}
 		all.Streams = append(all.Streams, Stream{
 			Name: s.Name, Missing: s.Missing, Messages: s.Messages, Bytes: s.Bytes, BytesMax: s.BytesMax, MaxAge: s.MaxAge, Replicas: s.Replicas, Leader: s.Leader,
 		})
 	}
-	return all, nil
+	all.Missing, err = c.bus.LogMissing(ctx)
+	return all, err
 }
 
 // QuarantinedSession is a session that is stopped.

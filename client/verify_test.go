@@ -222,7 +222,7 @@ func TestVerifyFindsNothingInIntactLog(t *testing.T) {
 // and it keeps all of its data.
 func TestVerifyFindsLostEvent(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, record, testbus.Erasable...)
+	w := newWorldWith(t, record)
 	of := w.story("s1", "s2", "s3")
 	lost, last := of["s2"][1], of["s2"][3]
 	w.erase(lost)
@@ -303,7 +303,7 @@ func TestVerifyFindsAlteredEvent(t *testing.T) {
 // The rest of a session's data shows that it existed.
 func TestVerifyFindsLostSession(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, record, testbus.Erasable...)
+	w := newWorldWith(t, record)
 	of := w.story("s1", "s2", "s3")
 	w.erase(of["s2"]...)
 	v, lines := verified(t, w.Client)
@@ -327,7 +327,7 @@ func TestVerifyFindsLostSession(t *testing.T) {
 // quarantines only this session.
 func TestHostQuarantinesSessionWithOtherNotices(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, record, testbus.Erasable...)
+	w := newWorldWith(t, record)
 	stop := w.hosted(1 << 40)
 	first, second := w.ask("s1", "first"), w.ask("s1", "second")
 	w.ask("s2", "first")
@@ -357,7 +357,7 @@ func TestHostQuarantinesSessionWithOtherNotices(t *testing.T) {
 // A snapshot whose event is lost is not used: the session is folded from the log.
 func TestVerifyFindsSnapshotWithoutItsEvent(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, record, testbus.Erasable...)
+	w := newWorldWith(t, record)
 	of := w.story("s1", "s2")
 	w.erase(of["s1"][3])
 	w.hosted(1)

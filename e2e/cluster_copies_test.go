@@ -11,7 +11,7 @@ import (
 )
 
 // clusterStreams are all streams of Refold.
-var clusterStreams = []string{"REFOLD_LOG", "REFOLD_FX", "REFOLD_OUT", "REFOLD_TIMERS", "KV_REFOLD_SNAPSHOTS", "OBJ_REFOLD_BLOBS", "REFOLD_PACKS", "REFOLD_DEAD"}
+var clusterStreams = []string{"REFOLD_LOG", "REFOLD_FX", "REFOLD_OUT", "REFOLD_TIMERS", "KV_REFOLD_SNAPSHOTS", "OBJ_REFOLD_BLOBS", "REFOLD_PACKS", "REFOLD_DEAD", "REFOLD_ERASED"}
 
 // extent is how far a copy of a stream goes.
 type extent struct {

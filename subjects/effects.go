@@ -77,6 +77,12 @@ func (n Names) SessionEffects(sid string) (string, error) {
 	return n.checked(ValidSession(sid), "fx", "*", "*", sid, "*")
 }
 
+// SessionClaims returns filters that match all claims of a session's effects.
+func (n Names) SessionClaims(sid string) ([]string, error) {
+	one, err := n.checked(ValidSession(sid), "fx", claimToken, "*", "*", sid, "*")
+	return []string{one, one + ".*"}, err
+}
+
 // ClaimName has the parts of a claim's subject.
 type ClaimName struct {
 	EffectName     // of the claimed effect

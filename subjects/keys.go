@@ -31,6 +31,10 @@ func GuardKey(lane int) string { return guardKeyPrefix + strconv.Itoa(lane) }
 // ProbeKey is the key under which a session-actor checks that the bucket takes values.
 const ProbeKey = "p"
 
+// FillerKey is the key under which the eraser stores noise, so that the server begins a
+// new block of the bucket.
+const FillerKey = "f"
+
 // ParseSnapshotKey returns the session of a snapshot's key.
 func ParseSnapshotKey(key string) (sid string, ok bool) { return parseKey(snapshotKeyPrefix, key) }
 

@@ -71,6 +71,9 @@ func (n Names) NoticesStream() string { return n.upper + "_OUT" }
 // DeadStream is the stream of dead letters: notices that no receiver of a webhook took.
 func (n Names) DeadStream() string { return n.upper + "_DEAD" }
 
+// ErasedStream is the ledger of erased messages.
+func (n Names) ErasedStream() string { return n.upper + "_ERASED" }
+
 // TimersStream holds message schedules and the due messages that they send.
 func (n Names) TimersStream() string { return n.upper + "_TIMERS" }
 
@@ -90,7 +93,7 @@ func (n Names) BlobsStream() string { return "OBJ_" + n.BlobsBucket() }
 func (n Names) Streams() []string {
 	return []string{
 		n.LogStream(), n.EffectsStream(), n.NoticesStream(), n.TimersStream(),
-		n.SnapshotsStream(), n.BlobsStream(), n.PacksStream(), n.DeadStream(),
+		n.SnapshotsStream(), n.BlobsStream(), n.PacksStream(), n.DeadStream(), n.ErasedStream(),
 	}
 }
 
@@ -114,6 +117,8 @@ func (n Names) StreamSubjects(stream string) []string {
 		return []string{n.PackAll(), n.PackSignatures()}
 	case n.DeadStream():
 		return []string{n.DeadAll()}
+	case n.ErasedStream():
+		return []string{n.ErasedAll()}
 	case n.NoticesStream():
 		return []string{n.OutAll()}
 	case n.TimersStream():

@@ -16,6 +16,17 @@ func (n Names) OutAll() string { return n.join("out", "*") }
 // ParseOut returns the session of a notice's subject.
 func (n Names) ParseOut(subject string) (string, error) { return n.parsePerSession("out", subject) }
 
+// Erased returns the subject of a session's entries in the ledger of erased messages.
+func (n Names) Erased(sid string) (string, error) { return n.perSession("erased", sid) }
+
+// ParseErased is the inverse of Erased.
+func (n Names) ParseErased(subject string) (sid string, err error) {
+	return n.parsePerSession("erased", subject)
+}
+
+// ErasedAll matches all entries of the ledger.
+func (n Names) ErasedAll() string { return n.join("erased", "*") }
+
 // Live returns the subject of a session's streaming deltas.
 func (n Names) Live(sid string) (string, error) { return n.perSession("live", sid) }
 

@@ -39,5 +39,10 @@ func (n Names) DeadOf(webhook string) (string, error) {
 	return n.checked(validToken("webhook", webhook), "dead", webhook, "*")
 }
 
+// DeadAbout matches the dead letters about a session.
+func (n Names) DeadAbout(sid string) (string, error) {
+	return n.checked(ValidSession(sid), "dead", "*", sid)
+}
+
 // DeadAll matches all dead letters.
 func (n Names) DeadAll() string { return n.join("dead", "*", "*") }

@@ -357,7 +357,7 @@ func TestInspectSystem(t *testing.T) {
 	}
 	var system web.SystemShown
 	w.want(http.StatusOK, &system, "all", "GET", "/v1/system", "")
-	if len(system.Streams) != 8 || system.Missing != 0 || system.Rules != session.RulesVersion || len(system.Quarantines) != 0 {
+	if len(system.Streams) != 9 || system.Missing != 0 || system.Rules != session.RulesVersion || len(system.Quarantines) != 0 {
 		t.Errorf("got %+v", system)
 	}
 	var one web.Verified

@@ -38,8 +38,8 @@ import (
 	"github.com/refold/refold/web"
 )
 
-// onNode returns a world on a server of the test, whose streams have these edits.
-func onNode(t *testing.T, edits ...string) (*world, *bustest.Node) {
+// onNode returns a world on a server of the test.
+func onNode(t *testing.T) (*world, *bustest.Node) {
 	t.Helper()
 	node := bustest.Server(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -47,7 +47,7 @@ func onNode(t *testing.T, edits ...string) (*world, *bustest.Node) {
 	b, err := bus.Connect(ctx, natsio.Options{URL: node.URL()})
 	bustest.OK(t, err)
 	t.Cleanup(b.Close)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, "", edits...), 1))
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 1))
 	_, err = engine.EnsureInstall(ctx, b, []byte(`{"v":1,"rules":1,"tools":[]}`))
 	bustest.OK(t, err)
 	carrying, stop := context.WithCancel(testbus.Context(t))
@@ -263,7 +263,7 @@ func TestPageManyEvents(t *testing.T) {
 // CLI.
 func TestPageVerifiesWithADifference(t *testing.T) {
 	t.Parallel()
-	w, node := onNode(t, testbus.Erasable...)
+	w, node := onNode(t)
 	_, err := w.rt.Agent("helper", refold.Model(refoldtest.Model(refoldtest.Say("I am here."), refoldtest.Say("Still."))))
 	bustest.OK(t, err)
 	for _, sid := range []string{"s", "other"} {

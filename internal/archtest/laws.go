@@ -75,8 +75,8 @@ var repository = laws{
 		{"internal/natsio"},
 		{"internal/streams"}, // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
 		{"internal/journal", "internal/delivery", "internal/presence"},
-		{"internal/audit", "internal/prompt"}, // the comparisons that engine and refold verify share; the request to a model
-		{"internal/bus"},                      // all of them over one connection
+		{"internal/audit", "internal/prompt", "internal/erase"}, // the comparisons that engine and refold verify share; the request to a model; deletes of erased sessions
+		{"internal/bus"},                                        // all of them over one connection
 		{"internal/engine", "internal/worker", "client"},
 		{"internal/replylink"},                                                     // what package web and webhook agree on
 		{"bridge", "internal/sessionactor", "internal/inside", "internal/webhook"}, // inside: what the root and package web agree on; webhook: notices for receivers elsewhere

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,7 @@ type fold struct {
 	with   *Stored // not compared yet; nil in a pass
 	pass   *passed // the same in a pass; nil outside of one
 	proven int64   // session clock of the latest checkpoint that matched, or whose difference is excused
+	first  uint64  // sequence of the session's first event; 0: it has none yet
 	result Result
 
 	open     []session.Place  // effects that were open after the latest event
@@ -48,6 +50,7 @@ func (f *fold) next(e session.Event) (notices []session.Notice) {
 			f.differ(Difference{Kind: OfFold, Seq: e.Seq, Text: fmt.Sprintf("the fold panicked at event %d: %v", e.Seq, v)})
 		}
 	}()
+	f.first = cmp.Or(f.first, e.Seq)
 	before := uint64(f.state.NoticeN)
 	notices, err := f.state.Evolve(e)
 	if err != nil {
@@ -187,6 +190,9 @@ func (f *fold) compareEffect(e session.Effect, seq uint64) {
 // older than proven, its event was lost from the log's end before that checkpoint,
 // and it is excused.
 func (f *fold) unopened() {
+	if f.state != nil && f.state.IsErased() {
+		return // they are withdrawn, and stay for an hour
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.with.effects)) {
 		payload := f.with.effects[name].Payload
 		f.differ(Difference{

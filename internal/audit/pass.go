@@ -70,7 +70,7 @@ func All(ctx context.Context, from Archive, pinned Pinned, jobs int) (*Pass, err
 // States is All without anything to compare with: its Results have states and no
 // differences.
 func States(ctx context.Context, from Archive, pinned Pinned) (*Pass, error) {
-	p := &Pass{from: from, pinned: pinned, of: fingerprinter{maphash.MakeSeed()}}
+	p := &Pass{from: from, pinned: pinned, of: fingerprinter{maphash.MakeSeed()}, suspect: map[string]bool{}}
 	return p, p.run(ctx, 1)
 }
 
@@ -86,6 +86,9 @@ func (p *Pass) run(ctx context.Context, jobs int) (err error) {
 		p.all = append(p.all, w.order...)
 	}
 	p.folders = nil
+	for _, sid := range p.Scanned.Erased {
+		p.suspect[sid] = true // it was folded in part
+	}
 	slices.SortFunc(p.all, func(a, b *passed) int { return int(int64(a.began) - int64(b.began)) })
 	for _, f := range p.all {
 		delete(p.stored, f.result.Session)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -84,6 +85,15 @@ func (s *Stored) ExpectState(state *session.State) {
 	s.checkpoints = append(s.checkpoints, checkpoint{of: "its state in memory", seq: state.Seq, record: &state.Record})
 }
 
+// forgetBefore expects nothing of the events of an erased session before its tombstone at
+// first, which the eraser deletes.
+func (s *Stored) forgetBefore(first uint64) {
+	if s.notice.Seq < first {
+		s.notice = journal.LastSaid{}
+	}
+	s.checkpoints = slices.DeleteFunc(s.checkpoints, func(c checkpoint) bool { return c.seq < first })
+}
+
 // unmet reports stored outputs of events that the session does not have. The log
 // ends at last.
 func (f *fold) unmet(ctx context.Context, from Log, last uint64) error {
@@ -98,6 +108,9 @@ func (f *fold) unmet(ctx context.Context, from Log, last uint64) error {
 		return false, err // nil: the sequence was reused
 	}
 	with := f.with
+	if f.state != nil && f.state.IsErased() {
+		with.forgetBefore(f.first)
+	}
 	if n := with.notice; n.Seq > 0 {
 		is, err := hole(n.Seq)
 		if err != nil {

@@ -77,10 +77,10 @@ func TestErasedEvents(t *testing.T) {
 		t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) {
 			t.Parallel()
 			if servers == 1 {
-				testErased(t, newWorldOn(t, []*bustest.Node{bustest.Server(t)}, testbus.Erasable...))
+				testErased(t, newWorldOn(t, []*bustest.Node{bustest.Server(t)}))
 				return
 			}
-			testErased(t, newWorldOn(t, bustest.Cluster(t, servers), testbus.Erasable...))
+			testErased(t, newWorldOn(t, bustest.Cluster(t, servers)))
 		})
 	}
 }

@@ -175,7 +175,10 @@ func (m *Meters) readServer(ctx context.Context, h *Host) {
 		m.untaken.Clear()
 		return
 	}
-	m.missing.Set(float64(backlog.LogMissing))
+	m.missing.Clear()
+	if missing, err := h.world.LogMissing(ctx); err == nil {
+		m.missing.Set(float64(missing))
+	}
 	m.logBytes.Set(float64(backlog.LogBytes))
 	if backlog.LogBytesMax > 0 {
 		m.logBytesMax.Set(float64(backlog.LogBytesMax))

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
 )
@@ -45,25 +43,6 @@ func TestReadNextRequestsNoMoreThanN(t *testing.T) {
 		got := seqsOf(t, b.ReadNext(ctx, "s1", c.from, c.to, c.n))
 		if !slices.Equal(got, c.want) || r.direct != c.asked {
 			t.Errorf("%+v: got %v by %d requests", c, got, r.direct)
-		}
-	}
-}
-
-func TestCountIsZeroAfterALoss(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name       string
-		msgs, last uint64
-		subjects   map[string]uint64
-		have, want uint64
-	}{
-		{name: "two doors", msgs: 9, last: 9, subjects: map[string]uint64{"a": 3, "b": 4}, have: 9, want: 7},
-		{name: "none of the session", msgs: 9, last: 9, have: 9},
-		{name: "it lost one", msgs: 8, last: 9, subjects: map[string]uint64{"a": 3}, have: 9},
-		{name: "it is behind", msgs: 9, last: 9, subjects: map[string]uint64{"a": 3}, have: 10},
-	} {
-		if got := countIn(jetstream.StreamState{Msgs: c.msgs, LastSeq: c.last, Subjects: c.subjects}, c.have); got != c.want {
-			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
 	}
 }

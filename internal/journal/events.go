@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/natsio"
@@ -18,20 +18,22 @@ import (
 // ReadSession yields the events of a session with sequences from from to to (0: no
 // end), in order, without gaps. A few events cost the server a few lookups, wherever
 // they are in the log. With leader it yields every event that was acknowledged before
-// the call; without, it ends early if the replica lags. An error ends it.
+// the call; without, it ends early if the replica lags. An error ends it. The first event
+// of an erased session is its tombstone, as soon as the deletion has begun; ErrErased means
+// that it began during the read.
 func (j *Journal) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
-	return j.events(sid, func(filter string) iter.Seq2[stored, error] {
+	return j.sinceErasure(ctx, sid, from, to, j.events(sid, func(filter string) iter.Seq2[stored, error] {
 		return j.read(ctx, j.names.LogStream(), filter, from, to, leader)
-	})
+	}))
 }
 
 // ReadNext yields at most n events of a session with sequences from from to to, in
 // order, without gaps. Each is one request, so the server does not search the log after
 // the last one. Any replica answers; it ends early if the replica lags.
 func (j *Journal) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
-	return j.events(sid, func(filter string) iter.Seq2[stored, error] {
+	return j.sinceErasure(ctx, sid, from, to, j.events(sid, func(filter string) iter.Seq2[stored, error] {
 		return j.readNext(ctx, j.names.LogStream(), filter, from, to, int(min(n, math.MaxInt)))
-	})
+	}))
 }
 
 // NextOf is ReadNext for the events of a session through one door, without an end.
@@ -72,8 +74,8 @@ func (j *Journal) events(sid string, read func(filter string) iter.Seq2[stored, 
 	}
 }
 
-// Hole is a range of sequences, both ends included, at which a stream has no message.
-// Nothing deletes events, so a hole in the log is a loss.
+// Hole is a range of sequences, both ends included, at which a stream has no message. A
+// hole in the log is a loss, unless the ledger of erased messages explains it.
 type Hole struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
@@ -81,9 +83,10 @@ type Hole struct {
 
 // Scanned is what ReadAll found in the log besides events.
 type Scanned struct {
-	Skipped int    // messages that are no events: their subject has no valid session name
-	Foreign int    // messages of another system
-	Holes   []Hole // in order
+	Skipped int      // messages that are no events: their subject has no valid session name
+	Foreign int      // messages of another system
+	Holes   []Hole   // in order, that the ledger of erased messages does not explain
+	Erased  []string // sessions whose deletion began during the read: some of their events were not read
 }
 
 // ReadAll calls fn for every event of the log from sequence from to the last one at
@@ -91,6 +94,10 @@ type Scanned struct {
 // pushes messages as fast as fn accepts them. An error of fn ends it and is returned
 // unchanged.
 func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (s Scanned, err error) {
+	begin, _, err := j.tombstones(ctx)
+	if err != nil {
+		return s, err
+	}
 	next := max(from, 1)
 	last, err := j.scan(ctx, j.names.LogStream(), next, func(m stored) error {
 		if m.seq > next {
@@ -98,33 +105,51 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 		}
 		next = m.seq + 1
 		e, err := j.event(m)
-		if errors.Is(err, errForeign) {
+		switch {
+		case errors.Is(err, errForeign):
 			s.Foreign++
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			s.Skipped++
 			j.conn.Log.Warn("event_skipped", "seq", m.seq, "subject", m.subject, "error", err.Error())
 			return nil
+		case e.Seq < begin[e.Session]:
+			return nil // it will be deleted
 		}
 		return fn(e)
 	})
-	if err == nil && last >= next {
+	if err != nil {
+		return s, err
+	}
+	if last >= next {
 		s.Holes = append(s.Holes, Hole{next, last})
 	}
+	now, explained, err := j.tombstones(ctx)
+	for sid, seq := range now {
+		if seq > begin[sid] {
+			s.Erased = append(s.Erased, sid)
+		}
+	}
+	slices.Sort(s.Erased)
+	s.Holes = unexplained(s.Holes, explained)
 	return s, err
 }
 
-// LogMissing returns how many sequences up to the log's last one have no event.
-// Nothing deletes events, so each is a lost one. A snapshot may be from before the loss,
-// and then does not match the log.
+// LogMissing returns how many sequences up to the log's last one have no event, without
+// those that the ledger of erased messages explains: each is a lost one. A snapshot may be
+// from before the loss, and then does not match the log.
 func (j *Journal) LogMissing(ctx context.Context) (missing uint64, err error) {
 	state, err := j.state(ctx, j.names.LogStream(), "")
-	return state.LastSeq - min(state.LastSeq, state.Msgs), err
+	if err != nil {
+		return 0, err
+	}
+	missing, _, err = j.lost(ctx, state)
+	return missing, err
 }
 
-// CountEvents returns the number of a session's events. It is 0 if the count proves
-// nothing: the log has lost events, or does not have the event at have yet.
+// CountEvents returns the number of a session's events in the log. It is 0 if the count
+// proves nothing: the log has lost events, or does not have the event at have yet, or the
+// session's events are being deleted.
 //
 // The server maintains this number. To find the end of a session by reading, it loads
 // all blocks of the log between the session's last event and the log's.
@@ -137,19 +162,14 @@ func (j *Journal) CountEvents(ctx context.Context, sid string, have uint64) (n u
 	if err != nil {
 		return 0, fmt.Errorf("count the events of %s: %w", sid, err)
 	}
-	return countIn(state, have), nil
-}
-
-// countIn adds up the messages on the subjects of state. It is 0 if the stream has lost
-// messages or does not have the one at have.
-func countIn(state jetstream.StreamState, have uint64) (n uint64) {
-	if state.Msgs != state.LastSeq || state.LastSeq < have {
-		return 0
+	lost, open, err := j.lost(ctx, state)
+	if err != nil || lost > 0 || state.LastSeq < have || open != nil && open.Session == sid {
+		return 0, err
 	}
 	for _, one := range state.Subjects {
 		n += one
 	}
-	return n
+	return n, nil
 }
 
 // EventAt returns the event at a sequence. If there is no message, the error is

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"sync/atomic"
+
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
@@ -16,6 +18,8 @@ type Journal struct {
 	// Every stream has one committer.
 	logs, effects, timers, notices, packs, dead *committer
 	unanswered                                  *unanswered // of a core-only client; else nil
+
+	erased atomic.Uint64 // events that erasures have deleted, when the last one that this process knows was done
 }
 
 // New returns the journal of a connection. With coreOnly it does not use the JetStream

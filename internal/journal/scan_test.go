@@ -25,7 +25,7 @@ import (
 func TestErasedEventsAreReported(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	b, ctx := testbus.Provisioned(t, node, testbus.Erasable...), testbus.Context(t)
+	b, ctx := testbus.Provisioned(t, node), testbus.Context(t)
 	_, js := testbus.JS(t, node)
 	log, err := js.Stream(ctx, "REFOLD_LOG")
 	bustest.OK(t, err)

@@ -44,6 +44,7 @@ type Tenant struct {
 	Approvers     []string `yaml:"approvers"`
 	Operators     []string `yaml:"operators"`
 	Auditors      []string `yaml:"auditors"`
+	Erasers       []string `yaml:"erasers"`    // the processes that delete sessions, one at a time
 	Publishers    []string `yaml:"publishers"` // of packs
 	Admins        []string `yaml:"admins"`
 	Loopback      []string `yaml:"loopback"` // at most one, for the server's no_auth_user
@@ -77,7 +78,7 @@ type Service struct {
 func DefaultTenant() *Tenant {
 	return &Tenant{
 		SessionActors: []string{"actor"}, Clients: []string{"client"}, Approvers: []string{"approver"}, Operators: []string{"operator"},
-		Auditors: []string{"auditor"}, Admins: []string{"admin"},
+		Auditors: []string{"auditor"}, Erasers: []string{"eraser"}, Admins: []string{"admin"},
 		Models: map[string][]string{"models": {"openai"}}, Tools: map[string][]string{"tools": {"host", "host-w1", sessionTools}},
 	}
 }
@@ -164,7 +165,7 @@ func (t *Tenant) users(prefix string) (all []User) {
 		targets map[string][]string
 	}{
 		{SessionActor, t.SessionActors, nil}, {Admin, t.Admins, nil}, {Client, t.Clients, nil}, {Approver, t.Approvers, nil},
-		{Operator, t.Operators, nil}, {Auditor, t.Auditors, nil}, {Publishers, t.Publishers, nil}, {Loopback, t.Loopback, nil},
+		{Operator, t.Operators, nil}, {Auditor, t.Auditors, nil}, {Eraser, t.Erasers, nil}, {Publishers, t.Publishers, nil}, {Loopback, t.Loopback, nil},
 		{App, t.Apps, nil}, {AppAsk, t.AppAsks, nil},
 		{Models, nil, t.Models}, {Tools, nil, t.Tools}, {StepHooks, nil, t.StepHooks}, {SpaceReaders, nil, t.SpaceReaders}, {HTTP, nil, t.HTTP},
 	} {

@@ -18,7 +18,12 @@ const (
 // readers are the roles that connect to JetStream. Daemons ask for the number of copies
 // of each stream.
 func readers() []Role {
-	return append(bridges(), SessionActor, Approver, Operator, Auditor, App, AppAsk, HTTP)
+	return append(bridges(), SessionActor, Approver, Operator, Auditor, Eraser, App, AppAsk, HTTP)
+}
+
+// eventReaders are the roles that read the log.
+func eventReaders() []Role {
+	return []Role{SessionActor, Operator, Auditor, Eraser, Models, Tools, StepHooks, App, AppAsk, HTTP, Approver}
 }
 
 // read returns the row for reading a stream.
@@ -47,13 +52,15 @@ func readRows() []Row {
 		// Bridges compare what an interrupted effect was settled with, and read results of
 		// earlier calls again; models and step hooks read the transcript. Apps fold their
 		// sessions.
-		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, AppAsk, HTTP, Approver),
+		read("events", "the log", subjects.Names.LogStream, eventReaders()...),
+		// Who folds a session must know which of its events are erased.
+		read("ledger", "which messages are erased", subjects.Names.ErasedStream, eventReaders()...),
 		// Bridges read the claims that theirs conflict with.
 		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(), SessionActor, Operator, Auditor)...),
-		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor, App, AppAsk, HTTP),
-		read("dead letters", "notices that no receiver of a webhook took", subjects.Names.DeadStream, Operator, Auditor),
+		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor, Eraser, App, AppAsk, HTTP),
+		read("dead letters", "notices that no receiver of a webhook took", subjects.Names.DeadStream, Operator, Auditor, Eraser),
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
-		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, App, AppAsk, HTTP, Approver),
+		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Eraser, App, AppAsk, HTTP, Approver),
 		{Name: "look up blobs", About: "whether a content is stored, by its hash", Answers: Once, May: grant(Publish, writers()...),
 			Patterns: one(func(n subjects.Names) string {
 				return api + "DIRECT.GET." + n.BlobsStream() + "." + n.BlobSubject("*")
@@ -61,7 +68,7 @@ func readRows() []Row {
 		// Models and step hooks are shown inputs and results, apps and servers of the HTTP API show answers, approvers the texts of packs, tools read skills and the
 		// manifests of packs, a reader of a space the manifest that a partial sync begins
 		// with.
-		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, App, HTTP, Approver),
+		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Eraser, Models, Tools, StepHooks, SpaceReaders, App, HTTP, Approver),
 		onlySessionTools(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Tools, SpaceReaders, Publishers)),
 		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: grant(Publish, SpaceReaders)},
 	}
@@ -82,11 +89,11 @@ func pullRows() []Row {
 		{Name: "pull its webhooks", About: "one consumer for each webhook", Answers: Often, Patterns: hooks, May: grant(Publish, HTTP)},
 		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: grant(Publish, Tools),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
-		{Name: "list consumers", About: "whether one is paused", Answers: Once, May: grant(Publish, Auditor),
+		{Name: "list consumers", About: "whether one is paused, or far behind", Answers: Once, May: grant(Publish, Auditor, Eraser),
 			Patterns: fixed(func(n subjects.Names) []string {
 				return each([]string{n.LogStream(), n.EffectsStream(), n.TimersStream()}, api+"CONSUMER.LIST.")
 			})},
-		{Name: "purge blobs", About: "former snapshots, chunks without a description", Answers: Once, May: grant(Publish, SessionActor),
+		{Name: "purge blobs", About: "former snapshots, chunks without a description", Answers: Once, May: grant(Publish, SessionActor, Eraser),
 			Patterns: one(func(n subjects.Names) string { return api + "STREAM.PURGE." + n.BlobsStream() })},
 		{Name: "create streams", About: "and update them", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {
@@ -109,11 +116,20 @@ func pullRows() []Row {
 			Patterns: one(func(subjects.Names) string { return api + "STREAM.NAMES" })},
 		{Name: "delete, purge", About: "streams and messages", Answers: Once, Patterns: fixed(func(n subjects.Names) []string {
 			kept := slices.DeleteFunc(n.Streams(), func(s string) bool { return s == n.BlobsStream() })
-			return slices.Concat(each(n.Streams(), api+"STREAM.DELETE."), each(n.Streams(), api+"STREAM.MSG.DELETE."), each(kept, api+"STREAM.PURGE."))
+			others := slices.DeleteFunc(n.Streams(), func(s string) bool { return slices.Contains(erased(n), s) })
+			return slices.Concat(each(n.Streams(), api+"STREAM.DELETE."), each(others, api+"STREAM.MSG.DELETE."), each(kept, api+"STREAM.PURGE."))
 		})},
+		// A server checks no request's body: who may delete one message may delete any.
+		{Name: "erase messages", About: "of erased sessions", Answers: Once, May: grant(Publish, Eraser),
+			Patterns: fixed(func(n subjects.Names) []string { return each(erased(n), api+"STREAM.MSG.DELETE.") })},
 		{Name: "receive in its own inbox", About: "scans of whole streams", May: grant(Hear, Operator),
 			Patterns: func(_ subjects.Names, u User) []string { return []string{u.Inbox() + ".>"} }},
 	}
+}
+
+// erased are the streams with text of sessions that an eraser deletes.
+func erased(n subjects.Names) []string {
+	return []string{n.LogStream(), n.NoticesStream(), n.DeadStream(), n.SnapshotsStream()}
 }
 
 // consumers are all requests about consumers of the streams.

@@ -18,6 +18,8 @@ const (
 	Approver     Role = "approver"
 	Operator     Role = "operator"
 	Auditor      Role = "auditor"
+	// Eraser is for the one process that deletes sessions.
+	Eraser       Role = "eraser"
 	Models       Role = "models"
 	Tools        Role = "tools"
 	StepHooks    Role = "step-hooks"
@@ -39,7 +41,7 @@ const (
 
 // Roles are the roles of the table, in the order in which it is printed.
 func Roles() []Role {
-	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App, AppAsk, HTTP}
+	return []Role{SessionActor, Client, Approver, Operator, Auditor, Eraser, Models, Tools, StepHooks, SpaceReaders, Publishers, App, AppAsk, HTTP}
 }
 
 // Act is what a user may do with a subject.
@@ -150,7 +152,7 @@ func Table() []Row {
 func doorRows() []Row {
 	rows := []Row{
 		answeredIfFull(door(session.DoorIn, "request runs, steer, cancel", Client, Operator, App, AppAsk, HTTP)),
-		door(session.DoorCtl, "configure sessions", Operator, App),
+		door(session.DoorCtl, "configure, hold and erase sessions", Operator, Eraser, App),
 		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator, App),
 	}
 	for _, c := range session.Classes() {
@@ -162,7 +164,7 @@ func doorRows() []Row {
 func publishedRows() []Row {
 	return []Row{
 		{Name: "view", About: "what a session looks like", Answers: Once, Patterns: one(subjects.Names.ViewAll),
-			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, App, AppAsk, HTTP)},
+			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Eraser, Models, Tools, App, AppAsk, HTTP)},
 		onlySessionTools(Row{Name: "readers of spaces", About: "what they would read now; of tools, only for the user of the target refold", Answers: Once, Patterns: readersOf,
 			May: addGrant(grant(Serve, SpaceReaders), Publish, Tools)}),
 		{Name: "out", About: "notices", Answers: Once, Patterns: one(subjects.Names.OutAll),
@@ -216,7 +218,8 @@ func storeRows() []Row {
 		{Name: "stored events", About: "as stored in the log", Patterns: one(func(n subjects.Names) string { return n.StoredAll(session.DoorCtl) })},
 		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: grant(Publish, SessionActor)},
 		{Name: "snapshots", About: "snapshots, quarantines, notes of lanes", Answers: Once,
-			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: grant(Publish, SessionActor)},
+			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: grant(Publish, SessionActor, Eraser)},
+		{Name: "ledger", About: "which messages are erased", Answers: Once, Patterns: one(subjects.Names.ErasedAll), May: grant(Publish, Eraser)},
 		{Name: "quarantines", About: "stop a session, release it", Answers: Once,
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(subjects.QuarantineKeys) }), May: grant(Publish, Operator)},
 		{Name: "packs", About: "published versions of packs, and their signatures", Answers: Once, May: grant(Publish, Publishers),

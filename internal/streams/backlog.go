@@ -14,8 +14,7 @@ import (
 // Backlog is the size of the log and of the queues of effects.
 type Backlog struct {
 	LogBytes    uint64
-	LogBytesMax int64  // -1: no limit
-	LogMissing  uint64 // events that the log has lost
+	LogBytesMax int64 // -1: no limit
 	Targets     []TargetBacklog
 }
 
@@ -38,7 +37,6 @@ func (s *Streams) Backlog(ctx context.Context) (all Backlog, err error) {
 		}
 		info := log.CachedInfo()
 		all.LogBytes, all.LogBytesMax = info.State.Bytes, info.Config.MaxBytes
-		all.LogMissing = info.State.LastSeq - min(info.State.LastSeq, info.State.Msgs)
 		effects, err := s.conn.JS.Stream(ctx, s.names.EffectsStream())
 		if err != nil {
 			return err

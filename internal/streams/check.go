@@ -149,6 +149,8 @@ func (s *Streams) whenMissing(name string) string {
 		return "its claims are lost: see that no call runs that may not run twice, then start a session-actor again, which creates it"
 	case s.names.NoticesStream(), s.names.DeadStream(), s.names.TimersStream(), s.names.SnapshotsStream():
 		return "a session-actor that runs creates it again: start one"
+	case s.names.ErasedStream():
+		return "the log's holes are no longer explained: start a session-actor again, which creates an empty one; if sessions were erased, restore it from a backup"
 	}
 	return "start a session-actor again, which creates an empty one: restore from a backup what it held"
 }
@@ -178,6 +180,7 @@ func (c *Conf) compare(want streamConf, have jetstream.StreamConfig) (found []Fi
 	if door := c.names.DoorAll(session.DoorIn); have.Name == c.names.LogStream() && !slices.Contains(have.Subjects, door) {
 		have.Subjects = want.cfg.Subjects // KeepRoom closed the door
 	}
+	want.keepDenyDelete(&have)
 	server := have
 	for _, key := range merge(&have, &want.cfg, want.keys) {
 		if key != "description" {

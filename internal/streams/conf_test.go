@@ -106,6 +106,8 @@ func TestConfMatchesBucketsOfTheClientLibrary(t *testing.T) {
 		cfg := config(name)
 		if name == "OBJ_REFOLD_BLOBS" { // nothing in it is replaced
 			cfg.AllowRollup, cfg.DenyDelete = false, true
+		} else { // erased sessions go
+			cfg.DenyDelete = false
 		}
 		made[name] = cfg
 		bustest.OK(t, js.DeleteStream(ctx, name))

@@ -213,6 +213,7 @@ func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas in
 		// KeepRoom closed the door, since the log is almost full, and opens it again.
 		want.cfg.Subjects = slices.DeleteFunc(slices.Clone(want.cfg.Subjects), func(s string) bool { return s == door })
 	}
+	want.keepDenyDelete(&have)
 	merged := have
 	changed := merge(&merged, &want.cfg, want.keys)
 	if key, ok := streamFixed(&have, &want.cfg, changed); ok {
@@ -233,6 +234,12 @@ func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas in
 		s.conn.Log.Info("stream_updated", "stream", merged.Name, "keys", changed, "was", was)
 	}
 	return err
+}
+
+// keepDenyDelete expects deny_delete of a stream that has it, which can't be changed: it is
+// from before sessions could be deleted, and works as it did. Who deletes is told.
+func (c *streamConf) keepDenyDelete(have *jetstream.StreamConfig) {
+	c.cfg.DenyDelete = c.cfg.DenyDelete || have.DenyDelete
 }
 
 func (s *Streams) ensureLane(ctx context.Context, conf *Conf, lane int) error {

@@ -163,7 +163,7 @@ func TestProvisionRefusesWhatCannotChange(t *testing.T) {
 		{name: "storage", conf: []string{"storage: file", "storage: memory"}, key: "storage", server: "File", say: "Memory"},
 		{name: "fewer lanes", conf: []string{"count: 8", "count: 4"}, key: "count", server: "8", say: "4"},
 		{name: "more lanes", conf: []string{"count: 8", "count: 16"}, key: "count", server: "8", say: "16"},
-		{name: "deletes allowed", conf: []string{"deny_delete: true\n    deny_purge: true\n    allow_rollup_hdrs: false\n    allow_msg_ttl: false\n    allow_direct: true\n    allow_atomic: true", "deny_delete: false"}, key: "deny_delete", server: "true", say: "false"},
+		{name: "purges allowed", conf: []string{"deny_delete: false\n    deny_purge: true", "deny_delete: false\n    deny_purge: false"}, key: "deny_purge", server: "true", say: "false"},
 		{name: "replay of lanes", conf: []string{"replay_policy: instant", "replay_policy: original"}, key: "replay_policy", server: "instant", say: "original"},
 		{
 			name: "a lane too many", key: "count", server: "9", say: "8",
@@ -308,5 +308,26 @@ func TestProvisionEndsRollupsOfBlobs(t *testing.T) {
 	}
 	if got, err := b.GetBlob(ctx, ref); err != nil || string(got) != "content" {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestStreamFromBeforeDeletionsIsKept: a log that nobody may delete from, as older commits
+// made it, is taken as it is, and nothing counts as wrong.
+func TestStreamFromBeforeDeletionsIsKept(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	old := []string{"deny_delete: false", "deny_delete: true"}
+	testbus.Provisioned(t, node, old...)
+	b, ctx := testbus.Connect(t, node, ""), testbus.Context(t)
+	conf := testbus.Conf(t, "")
+	if err := b.Provision(ctx, conf, 0); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := b.Check(ctx, conf); err != nil || len(found) > 0 {
+		t.Errorf("found %v, %v, want nothing", found, err)
+	}
+	_, js := testbus.JS(t, node)
+	if log, err := js.Stream(ctx, "REFOLD_LOG"); err != nil || !log.CachedInfo().Config.DenyDelete {
+		t.Errorf("the log may be deleted from (%v)", err)
 	}
 }

@@ -41,6 +41,9 @@ type cli struct {
 	Schedule  scheduleCommand  `cmd:"" help:"Have a session request runs at given times; list, pause or remove its schedules."`
 	Close     closeCommand     `cmd:"" help:"Close a session permanently: its runs are cancelled."`
 
+	Hold   holdCommand   `cmd:"" help:"Hold a session, so that nobody can delete it; --release ends the hold."`
+	Delete deleteCommand `cmd:"" help:"Delete sessions for good: their text, in every stream. It says first what it deletes, and how long that takes."`
+
 	Approvals approvalsCommand `cmd:"" help:"List the calls that wait for a person, of a session or of all."`
 	Approve   approveCommand   `cmd:"" help:"Approve a call that waits for a person, perhaps with other arguments."`
 	Deny      denyCommand      `cmd:"" help:"Deny a call that waits for a person."`

@@ -268,7 +268,7 @@ func advice(code session.Rejection, sid string) string {
 	case session.RejectSessionErased:
 		return "nothing brings a deleted session back: use another one, under another name"
 	case session.RejectSessionHeld:
-		return "somebody holds it; its transcript has the reason. A SessionHeld with held false, through ctl, releases it"
+		return "somebody holds it; refold transcript " + sid + " has the reason. refold hold " + sid + " --release ends the hold"
 	case session.RejectQueueFull:
 		return "refold queue " + sid + " lists the queue; --remove N takes a run out"
 	case session.RejectRunActive:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type sessionsCommand struct {
 	State    []string `placeholder:"STATE" enum:"running,waiting_input,paused,interrupting,completed,failed,cancelled,interrupted,open,closed,quarantined,unknown,silent" help:"Only these, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open (it had no run), closed, quarantined, unknown (its latest notice has no summary), silent (see --all)."`
 	WaitsFor string   `placeholder:"WHAT" enum:",model,tools,step,host_loop,approval,reply,clock,space,input,resume,retry,nobody,operator" default:"" help:"Only those that wait for this: model, tools, step, host_loop, approval, reply, clock, space, input, resume, retry, nobody, operator."`
 	Model    string   `placeholder:"MODEL" help:"Only those whose latest run has this model: gpt-4o, or openai/gpt-4o."`
-	Since    string   `placeholder:"TIME" help:"Only those with a notice since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h."`
+	Since    string   `placeholder:"TIME" help:"Only those with a notice since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m, 48h or 90d."`
 	Limit    int      `default:"50" placeholder:"N" help:"Print at most this many (50)."`
 	After    string   `placeholder:"CURSOR" help:"Continue after a row: --json prints the cursor of each row, and the end of a page the cursor of its last."`
 	All      bool     `help:"Then list the sessions without a stored notice, by name. The server searches the log for them, one partition of 64 at a time."`
@@ -43,7 +44,7 @@ func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) er
 		return &statusError{statusUsage, "sessions: --state silent goes with --all: only the log knows these sessions"}
 	}
 	var err error
-	if o.Since, err = since(l.Since, time.Now()); err != nil {
+	if o.Since, err = since("--since", l.Since, time.Now()); err != nil {
 		return &statusError{statusUsage, "sessions: " + err.Error()}
 	}
 	c, err := conn.connect(ctx)
@@ -58,15 +59,20 @@ func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) er
 	}
 	clock := c.Clock(ctx)
 	if l.Since != "" {
-		o.Since, _ = since(l.Since, clock())
+		o.Since, _ = since("--since", l.Since, clock())
 	}
 	return l.list(s, c.Index(ctx, o), clock, status)
 }
 
-// since parses a time, or how long ago something was; "" is the zero time.
-func since(text string, now time.Time) (time.Time, error) {
+// since parses the time of a flag, or how long ago something was; "" is the zero time.
+func since(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
+	}
+	if digits, ok := strings.CutSuffix(text, "d"); ok {
+		if days, err := strconv.ParseUint(digits, 10, 16); err == nil {
+			return now.AddDate(0, 0, -int(days)), nil
+		}
 	}
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
@@ -74,7 +80,7 @@ func since(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	return time.Time{}, fmt.Errorf("--since %s: give a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h", text)
+	return time.Time{}, fmt.Errorf("%s %s: give a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m, 48h or 90d", flag, text)
 }
 
 // list prints rows up to the limit, and how to get the next ones.

@@ -54,9 +54,6 @@ func Conf(t testing.TB, prefix string, edits ...string) *streams.Conf {
 	return conf
 }
 
-// Erasable edits streams.conf so that events can be erased from the log.
-var Erasable = []string{"deny_delete: true\n    deny_purge: true\n    allow_rollup_hdrs: false\n    allow_msg_ttl: false\n    allow_direct: true\n    allow_atomic: true", "allow_direct: true\n    allow_atomic: true"}
-
 // Connect returns a connection to a server under a prefix. It ends with the test.
 func Connect(t testing.TB, node *bustest.Node, prefix string) *bus.Bus {
 	t.Helper()

@@ -104,7 +104,12 @@ type Host struct {
 
 	openMu sync.Mutex // no host session is opened while files are removed
 	swept  sync.Once
-	temps  atomic.Int64 // Unix ns: when temporary directories were last looked for
+
+	// Of sweeps: the sessions with a record here that were deleted, and from where on their
+	// list was not read.
+	deleted     map[string]bool
+	deletedFrom uint64
+	temps       atomic.Int64 // Unix ns: when temporary directories were last looked for
 
 	usedMu sync.Mutex
 	used   map[string]int // the number of calls using a host session
@@ -117,7 +122,7 @@ var _ executor.Executor = (*Host)(nil)
 // [Host.Prepare] checks root and opts.
 func New(root string, opts Options) *Host {
 	opts = opts.withDefaults()
-	h := &Host{root: absolute(root), opts: opts}
+	h := &Host{root: absolute(root), opts: opts, deleted: map[string]bool{}}
 	h.base = h.root
 	if opts.WorkDir != "" {
 		h.base = absolute(opts.WorkDir)

@@ -12,10 +12,10 @@ import (
 const removalsMax = 64
 
 // removeEnded removes the files and records of host sessions that ended more
-// than Options.Keep ago. It keeps a directory if a host session that must stay
+// than Options.Keep ago, or whose session was deleted. It keeps a directory if a host session that must stay
 // uses it, or a directory above or below it.
 func (h *Host) removeEnded(log *slog.Logger) {
-	if h.opts.Keep == 0 || h.opts.WorkDir != "" {
+	if h.opts.Keep == 0 && len(h.deleted) == 0 || h.opts.WorkDir != "" {
 		return
 	}
 	h.openMu.Lock() // no removed session is opened meanwhile
@@ -50,7 +50,8 @@ func (h *Host) removeEnded(log *slog.Logger) {
 	}
 }
 
-// over returns the host sessions that ended long enough ago, and all others.
+// over returns the host sessions that ended long enough ago, or whose session was deleted,
+// and all others.
 func (h *Host) over() (stays, goes []record, err error) {
 	entries, err := os.ReadDir(filepath.Join(h.root, recordsDir))
 	if err != nil {
@@ -69,7 +70,8 @@ func (h *Host) over() (stays, goes []record, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if rec.Status != statusReady && time.Since(info.ModTime()) > h.opts.Keep {
+		kept := h.opts.Keep == 0 || time.Since(info.ModTime()) <= h.opts.Keep
+		if rec.Status != statusReady && (!kept || h.deleted[rec.Session]) {
 			goes = append(goes, rec)
 		} else {
 			stays = append(stays, rec)

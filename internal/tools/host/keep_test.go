@@ -78,3 +78,31 @@ func TestFilesAreRemovedAfterKeep(t *testing.T) {
 		t.Error("a minute is taken, want an error")
 	}
 }
+
+// TestFilesOfADeletedSessionAreRemoved: at the next sweep, also if files are kept for ever,
+// and only once the host session has ended.
+func TestFilesOfADeletedSessionAreRemoved(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []time.Duration{0, 24 * time.Hour} {
+		r := newRig(t, Options{Keep: keep}, map[string]string{"f": "x"})
+		rec, err := r.h.record(r.hs.ID)
+		must(t, err)
+		has := func() bool {
+			_, err := os.Stat(filepath.Join(r.h.base, rec.WorkDir))
+			return err == nil
+		}
+		s := &told{}
+		r.h.Sweep(t.Context(), s, slog.New(slog.DiscardHandler))
+		s.deleted = []string{"other", rec.Session}
+		r.h.Sweep(t.Context(), s, slog.New(slog.DiscardHandler))
+		if !has() {
+			t.Error("the files of an open host session were removed")
+		}
+		s.closed = true // its view says so
+		r.unused(2 * settledAge)
+		r.h.Sweep(t.Context(), s, slog.New(slog.DiscardHandler))
+		if has() {
+			t.Errorf("keep %v: the files of a deleted session are there", keep)
+		}
+	}
+}

@@ -23,13 +23,16 @@ type Sessions interface {
 	HostSession(ctx context.Context, sid string) (open bool, h *executor.HostSession, err error)
 	// EndHostSession notifies a session that its host session has ended.
 	EndHostSession(ctx context.Context, sid string, h executor.HostSession) error
+	// Deleted calls fn with the sessions that were deleted, from a position of their list
+	// on (0: the first), and returns the position of the next call.
+	Deleted(ctx context.Context, from uint64, fn func(sid string)) (next uint64, err error)
 }
 
 // Sweep ends host sessions that no call has used for Options.IdleTTL, and
 // notifies their sessions. It ends those whose session is closed or has ended
 // them itself, and removes leftovers of the calls of a host that was killed;
 // the first sweep kills their processes. Files of host sessions stay for
-// Options.Keep. Failures are retried by the next sweep, and a session that was
+// Options.Keep; those of a deleted session go at once. Failures are retried by the next sweep, and a session that was
 // not notified learns it at its next call.
 func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 	entries, err := os.ReadDir(filepath.Join(h.root, recordsDir))
@@ -39,6 +42,7 @@ func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 	}
 	h.swept.Do(func() { h.endLeftovers(log) })
 	h.removeTemps(entries, log)
+	h.learnDeleted(ctx, sessions, entries, log)
 	asked := 0
 	defer h.removeEnded(log)
 	for _, e := range entries {
@@ -75,6 +79,29 @@ func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 			h.endUnused(id, statusClosed, log)
 		}
 	}
+}
+
+// learnDeleted notes which sessions with a record were deleted since the last sweep; the
+// first one reads the whole list.
+func (h *Host) learnDeleted(ctx context.Context, sessions Sessions, entries []os.DirEntry, log *slog.Logger) {
+	here := map[string]bool{}
+	for _, e := range entries {
+		if id, isRecord := strings.CutSuffix(e.Name(), ".json"); isRecord && !strings.HasPrefix(id, ".") {
+			if rec, err := h.record(id); err == nil {
+				here[rec.Session] = true
+			}
+		}
+	}
+	next, err := sessions.Deleted(ctx, h.deletedFrom, func(sid string) {
+		if here[sid] {
+			h.deleted[sid] = true
+		}
+	})
+	if err != nil {
+		log.Warn("deleted_sessions_not_read", "error", err.Error())
+		return
+	}
+	h.deletedFrom = next
 }
 
 // over reports whether a session knows that a host session ended, or has

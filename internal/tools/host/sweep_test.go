@@ -19,6 +19,14 @@ type told struct {
 	err     error
 	asked   int
 	expired []executor.HostSession
+	deleted []string
+}
+
+func (t *told) Deleted(_ context.Context, from uint64, fn func(string)) (uint64, error) {
+	for _, sid := range t.deleted[from:] {
+		fn(sid)
+	}
+	return uint64(len(t.deleted)), t.err
 }
 
 func (t *told) HostSession(context.Context, string) (bool, *executor.HostSession, error) {

@@ -1,0 +1,149 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/erase"
+)
+
+// Erase erases a session for good, through the door ctl, also one that is closed: its runs
+// are cancelled, open effects are withdrawn, and it accepts nothing more. Its messages stay
+// in the streams until Delete. id is the event's; empty: a new ULID.
+func (c *Client) Erase(ctx context.Context, sid, reason, id string) (seq uint64, err error) {
+	return c.publish(ctx, session.DoorCtl, sid, session.TypeSessionErased, session.SessionErased{Reason: reason}, id)
+}
+
+// Hold holds a session, or releases it, through the door ctl: a held session can't be
+// erased. id is the event's; empty: a new ULID.
+func (c *Client) Hold(ctx context.Context, sid string, held bool, reason, id string) (seq uint64, err error) {
+	return c.publish(ctx, session.DoorCtl, sid, session.TypeSessionHeld, session.SessionHeld{Held: held, Reason: reason}, id)
+}
+
+// Deletable is what the streams hold of a session.
+type Deletable struct {
+	Session string `json:"session"`
+	erase.Counts
+	Effects  uint64        `json:"effects"`     // effects and claims: they are not deleted, and are kept for an hour
+	Expected time.Duration `json:"expected_ns"` // that the deletion takes
+}
+
+// DeleteOptions are the optional parts of a deletion.
+type DeleteOptions struct {
+	Share float64           // of the time that deletes take, over 0 and at most 1: 1 slows everything beside it down a lot; 0: a twentieth
+	Told  func(deleted int) // called after each deleted message, with their number; nil: nobody
+}
+
+// Deletable returns what Delete would delete, and writes nothing.
+func (c *Client) Deletable(ctx context.Context, sid string, o DeleteOptions) (d Deletable, err error) {
+	d.Session = sid
+	expected := erase.Options(o).Expected
+	if d.Counts, err = erase.Count(ctx, c.bus, sid); err != nil {
+		return d, err
+	}
+	if d.Events == 0 {
+		return d, fmt.Errorf("session %s: %w", sid, ErrNoSession)
+	}
+	if tombstone, err := c.tombstoneAlone(ctx, sid); err != nil || tombstone != 0 {
+		d.Events, d.Expected = 0, expected(d.Notices+d.Dead)
+		return d, err
+	}
+	d.Expected = expected(d.All())
+	d.Effects, err = c.bus.EffectsOf(ctx, sid)
+	return d, err
+}
+
+// Deleter deletes sessions. It must not be used concurrently.
+type Deleter struct {
+	c      *Client
+	eraser *erase.Eraser
+	any    bool // a session was deleted
+}
+
+// Deleter returns a deleter. One deleter at a time works on the streams: the error of a
+// second one says so.
+func (c *Client) Deleter(o DeleteOptions) *Deleter {
+	return &Deleter{c: c, eraser: erase.New(c.bus, erase.Options(o))}
+}
+
+// Delete erases a session and deletes its messages: its events, except for the tombstone,
+// its notices, except for the last one, its dead letters and its snapshot. Deletes take a
+// twentieth of the time: Deletable has the expected duration. It needs a session-actor, and
+// the rights of an eraser.
+//
+// It first completes what a deleter before it has left undone. After an error, also when
+// ctx ends, call it again: it completes the deletion. Called again later it deletes what was
+// published meanwhile. A session that is held is refused, with a *RejectedError. Of a
+// session whose messages are deleted already it deletes nothing, and that is no error.
+//
+// Effects and claims of the session are not deleted: without them a bridge could still
+// start an effect that was withdrawn. They are gone after an hour.
+func (d *Deleter) Delete(ctx context.Context, sid, reason string) (deleted Deletable, err error) {
+	deleted.Session = sid
+	begun := time.Now()
+	after := uint64(0)
+	alone, err := d.c.tombstoneAlone(ctx, sid)
+	if err != nil {
+		return deleted, err
+	}
+	if alone == 0 {
+		if after, err = d.erase(ctx, sid, reason); err != nil {
+			return deleted, err
+		}
+	}
+	d.any = true
+	deleted.Counts, err = d.eraser.Session(ctx, sid, after)
+	deleted.Expected = time.Since(begun)
+	if err == nil {
+		deleted.Effects, err = d.c.bus.EffectsOf(ctx, sid)
+	}
+	return deleted, err
+}
+
+// erase publishes SessionErased, unless the session is held, and returns its sequence.
+func (d *Deleter) erase(ctx context.Context, sid, reason string) (uint64, error) {
+	if q, err := d.c.quarantineOf(ctx, sid); err != nil || q.Seq != 0 {
+		if err == nil {
+			err = fmt.Errorf("session %s can't be deleted while it is stopped: refold release %s, and try again: %w", sid, sid, &QuarantinedError{Reason: q.Reason})
+		}
+		return 0, err
+	}
+	if err := d.eraser.Prepare(ctx, sid); err != nil {
+		return 0, err
+	}
+	seq, err := d.c.Erase(ctx, sid, reason, "")
+	if err != nil {
+		return 0, err
+	}
+	_, err = d.c.Taken(ctx, sid, seq)
+	var refused *RejectedError
+	if errors.As(err, &refused) && refused.Code == session.RejectSessionErased {
+		err = nil // its owner stores another tombstone over what was published meanwhile
+	}
+	return seq, err
+}
+
+// Close makes the server drop the bytes of former snapshots, if a session was deleted: it
+// stores every snapshot once more. It returns their number.
+func (d *Deleter) Close(ctx context.Context) (rewritten int, err error) {
+	if !d.any {
+		return 0, nil
+	}
+	return d.eraser.Snapshots(ctx)
+}
+
+// tombstoneAlone returns the sequence of the tombstone of a session that has no event after
+// it; 0: the session must be erased first, or once more.
+func (c *Client) tombstoneAlone(ctx context.Context, sid string) (uint64, error) {
+	tombstone, err := c.bus.TombstoneOf(ctx, sid)
+	if err != nil || tombstone == 0 {
+		return 0, err
+	}
+	for _, err := range c.bus.ReadSession(ctx, sid, tombstone+1, 0, true) {
+		return 0, err
+	}
+	return tombstone, nil
+}

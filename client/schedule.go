@@ -2,7 +2,7 @@ package client
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -16,6 +16,7 @@ type Schedule struct {
 	Cron     string             // five fields, such as 0 9 * * 1-5, or a word, such as @daily
 	Zone     string             // of the IANA database, such as Europe/Berlin; empty: UTC
 	Text     string             // the input of the runs
+	Parts    []session.Content  // as RunOptions.Parts
 	Files    []File             // as RunOptions.Files
 	Config   *session.RunConfig // of the runs, with a provider and a model; nil: the session's when it fires
 	Roles    []string           // of the runs
@@ -27,14 +28,14 @@ type Schedule struct {
 
 // SetSchedule sets a schedule of a session, through the door ctl, and replaces the one of
 // its name. It returns the event's sequence in the log, which is the schedule's revision;
-// Taken returns the outcome. A faulty expression or zone is an error that says what is
-// allowed, and nothing is published. It reads the clock of this computer.
+// Taken returns the outcome. A faulty expression or zone is a *RejectedError that says what
+// is allowed, and nothing is published. It reads the clock of this computer.
 func (c *Client) SetSchedule(ctx context.Context, sid string, s Schedule) (seq uint64, err error) {
 	at, next, err := nextOf(s.Cron, s.Zone)
 	if err != nil {
-		return 0, fmt.Errorf("schedule %s: %w", s.Name, err)
+		return 0, err
 	}
-	input, err := c.input(ctx, s.Text, nil, s.Files)
+	input, err := c.input(ctx, s.Text, s.Parts, s.Files)
 	if err != nil {
 		return 0, err
 	}
@@ -55,8 +56,9 @@ func (c *Client) PauseSchedule(ctx context.Context, sid, name string) (seq uint6
 }
 
 // ResumeSchedule lets a paused schedule go on, through the door ctl. It reads the
-// expression from the session's view. A session without such a schedule is an error, and
-// one that is set again meanwhile rejects the event as stale.
+// expression from the session's view, and needs a session-actor. A session that has no such
+// schedule is a *RejectedError, and one that is set again meanwhile rejects the event as
+// stale.
 func (c *Client) ResumeSchedule(ctx context.Context, sid, name string) (seq uint64, err error) {
 	v, err := c.View(ctx, sid)
 	if err != nil {
@@ -68,11 +70,11 @@ func (c *Client) ResumeSchedule(ctx context.Context, sid, name string) (seq uint
 		}
 		at, next, err := nextOf(s.Cron, s.Zone)
 		if err != nil {
-			return 0, fmt.Errorf("schedule %s: %w", name, err)
+			return 0, err
 		}
 		return c.publish(ctx, session.DoorCtl, sid, session.TypeScheduleResume, session.ScheduleResumeRequested{At: at, Name: name, Next: next, Rev: s.Rev}, "")
 	}
-	return 0, fmt.Errorf("session %s has no schedule %q", sid, name)
+	return 0, &RejectedError{Code: session.RejectUnknownSchedule, Detail: "name: the session has no schedule " + strconv.Quote(name)}
 }
 
 // nextOf returns the present time, and the first time of an expression after it, both in
@@ -80,12 +82,12 @@ func (c *Client) ResumeSchedule(ctx context.Context, sid, name string) (seq uint
 func nextOf(expression, zone string) (at, next int64, err error) {
 	table, err := cron.Parse(expression, zone)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, &RejectedError{Code: session.RejectInvalidData, Detail: err.Error()}
 	}
 	now := time.Now()
 	first, ok := table.Next(now)
 	if !ok {
-		return 0, 0, fmt.Errorf("cron: %s does not come any more", expression)
+		return 0, 0, &RejectedError{Code: session.RejectInvalidData, Detail: "cron: " + expression + " does not come any more"}
 	}
 	return now.UnixMilli(), first.UnixMilli(), nil
 }

@@ -85,6 +85,7 @@ var rejected = map[session.Rejection]int{
 	session.RejectStale:               http.StatusConflict,
 	session.RejectSessionClosed:       http.StatusConflict,
 	session.RejectSessionErased:       http.StatusGone,
+	session.RejectUnknownSchedule:     http.StatusNotFound,
 	session.RejectSessionHeld:         http.StatusConflict,
 	session.RejectApprovalStale:       http.StatusConflict,
 	session.RejectRunActive:           http.StatusConflict,
@@ -111,6 +112,7 @@ var advice = map[session.Rejection]string{
 	session.RejectMissingProvider:     "the agent names no provider: name another agent, or set one in the install record",
 	session.RejectNotPermitted:        "the install policy does not permit it",
 	session.RejectUnknownTool:         "the session's registry has no such tool",
+	session.RejectUnknownSchedule:     "list the session's schedules",
 	session.RejectInvalidData:         "a value is not of the form that the document /openapi.json tells",
 	session.RejectLimitExceeded:       "it is over a limit: send less",
 }

@@ -70,6 +70,7 @@ func init() { // the operations refer to the table themselves
 	routes = append(routes, runRoutes...)
 	routes = append(routes, readRoutes...)
 	routes = append(routes, controlRoutes...)
+	routes = append(routes, scheduleRoutes...)
 	routes = append(routes, peopleRoutes...)
 	routes = append(routes, aiSDKRoutes...)
 	routes = append(routes, aguiRoutes...)

@@ -80,6 +80,12 @@ await session.fail({ code: 'no_answer' });
 await session.setConfig(explicit);
 await session.setRegistry({ tools: [], profiles: [{ profile: 'spare', tools: [] }] });
 await session.setProfile('spare');
+await session.setSchedule('report', { cron: '0 9 * * 1-5', zone: 'Europe/Berlin', input: 'say Report.' });
+await session.pauseSchedule('report');
+await session.resumeSchedule('report');
+const [report] = await session.schedules();
+if (!report.next) throw new Error('a schedule has no next time');
+await session.removeSchedule('report');
 await session.end();
 
 for (const operation of left.keys()) console.log(operation);

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import requests
 from .aconnections import AsyncConnections
-from .api import Approval, Blob, Question, RunAccepted, RunState, SessionRow, Taken, Update
+from .api import Approval, Blob, Question, RunAccepted, RunState, Schedule, SessionRow, Taken, Update
 from .connections import Token
 from .errors import RunError
 from .requests import Input, Request, TranscriptFormat, WhenBusy
@@ -183,6 +183,26 @@ class AsyncSession:
     async def set_registry(self, registry: Mapping[str, Any]) -> Taken:
         """Replaces the session's registry of tools. Needs the right operate."""
         return await self._http.send(requests.put(self.id, "registry", {"registry": dict(registry)}))
+
+    async def schedules(self) -> list[Schedule]:
+        """The session's schedules, and when each fires next."""
+        return await self._http.send(requests.schedules(self.id))
+
+    async def set_schedule(self, name: str, *, cron: str, input: Any, **more: Any) -> Taken:
+        """Has the session request a run at each time of a cron expression. more: zone, config, when_busy, catch_up, rev. Needs the right operate."""
+        return await self._http.send(requests.schedule(self.id, "PUT", name, body={"cron": cron, "input": input} | more))
+
+    async def remove_schedule(self, name: str) -> Taken:
+        """Removes a schedule: its runs go on. Needs the right operate."""
+        return await self._http.send(requests.schedule(self.id, "DELETE", name))
+
+    async def pause_schedule(self, name: str) -> Taken:
+        """Pauses a schedule. Needs the right operate."""
+        return await self._http.send(requests.schedule(self.id, "POST", name, "/pause"))
+
+    async def resume_schedule(self, name: str) -> Taken:
+        """Lets a paused schedule go on. Needs the right operate."""
+        return await self._http.send(requests.schedule(self.id, "POST", name, "/resume"))
 
     async def upload(self, data: bytes, *, name: str | None = None) -> Blob:
         """Stores a file for the parts of this session's requests: {"blob": file.blob}."""

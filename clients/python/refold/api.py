@@ -194,6 +194,37 @@ class Question:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """A schedule of a session."""
+
+    # The cron expression.
+    cron: str
+    # Its name.
+    name: str
+    # Its revision: the sequence of its ScheduleSet, which has the input of the runs.
+    rev: int
+    # What happens to firings that were missed; `last` if absent.
+    catch_up: Literal["last", "none"] | None = None
+    # When it fires next, Unix milliseconds: `next` and a part of a minute that depends on the
+    # names of session and schedule. Absent: it is paused.
+    due: int = 0
+    # Runs that have failed since one completed.
+    failures: int = 0
+    # The time of the expression that fired last, Unix milliseconds.
+    last: int = 0
+    # The next time of the expression, Unix milliseconds. Absent: it is paused.
+    next: int = 0
+    # Why it is paused. Absent: it is not.
+    paused: Literal["request", "failed", "no_next", "bad_settlement"] | None = None
+    # Roles of the runs.
+    roles: list[str] = field(default_factory=list)
+    # What to do while a run is active; `skip` if absent.
+    when_busy: Literal["skip", "queue", "interrupt"] | None = None
+    # Zone of the times; UTC if absent.
+    zone: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SessionRow:
     """What a list has of a session."""
 

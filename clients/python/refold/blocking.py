@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from . import requests
-from .api import Approval, Blob, Question, RunAccepted, RunState, SessionRow, Taken, Update
+from .api import Approval, Blob, Question, RunAccepted, RunState, Schedule, SessionRow, Taken, Update
 from .connections import Connections, Token
 from .errors import RunError
 from .requests import Input, Request, TranscriptFormat, WhenBusy
@@ -182,6 +182,26 @@ class Session:
     def set_registry(self, registry: Mapping[str, Any]) -> Taken:
         """Replaces the session's registry of tools. Needs the right operate."""
         return self._http.send(requests.put(self.id, "registry", {"registry": dict(registry)}))
+
+    def schedules(self) -> list[Schedule]:
+        """The session's schedules, and when each fires next."""
+        return self._http.send(requests.schedules(self.id))
+
+    def set_schedule(self, name: str, *, cron: str, input: Any, **more: Any) -> Taken:
+        """Has the session request a run at each time of a cron expression. more: zone, config, when_busy, catch_up, rev. Needs the right operate."""
+        return self._http.send(requests.schedule(self.id, "PUT", name, body={"cron": cron, "input": input} | more))
+
+    def remove_schedule(self, name: str) -> Taken:
+        """Removes a schedule: its runs go on. Needs the right operate."""
+        return self._http.send(requests.schedule(self.id, "DELETE", name))
+
+    def pause_schedule(self, name: str) -> Taken:
+        """Pauses a schedule. Needs the right operate."""
+        return self._http.send(requests.schedule(self.id, "POST", name, "/pause"))
+
+    def resume_schedule(self, name: str) -> Taken:
+        """Lets a paused schedule go on. Needs the right operate."""
+        return self._http.send(requests.schedule(self.id, "POST", name, "/resume"))
 
     def upload(self, data: bytes, *, name: str | None = None) -> Blob:
         """Stores a file for the parts of this session's requests: {"blob": file.blob}."""

@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote, urlencode
 
-from .api import Approval, Blob, Question, RunAccepted, RunState, SessionRow, Taken
+from .api import Approval, Blob, Question, RunAccepted, RunState, Schedule, SessionRow, Taken
 from .errors import ConnectionFailed, ProblemError
 
 T = TypeVar("T")
@@ -204,6 +204,14 @@ def reply(sid: str, question: Question, output: str, declined: str) -> Request[T
         body["declined"] = declined
     path = session_path(sid, "/questions/" + quote(question.call, safe=""))
     return Request(method="POST", path=path, decode=_of(Taken), body=body, key=new_key())
+
+
+def schedules(sid: str) -> Request[list[Schedule]]:
+    return Request(method="GET", path=session_path(sid, "/schedules"), decode=lambda body: decode(list[Schedule], body["schedules"]))
+
+
+def schedule(sid: str, method: str, name: str, rest: str = "", body: Any = None) -> Request[Taken]:
+    return Request(method=method, path=session_path(sid, "/schedules/" + quote(name, safe="") + rest), decode=_of(Taken), body=body)
 
 
 def upload(sid: str, data: bytes, name: str | None) -> Request[Blob]:

@@ -33,7 +33,7 @@ def serving(*answers):
             self.close_connection = True
             (left.pop(0) if len(left) > 1 else left[0])(self)
 
-        do_GET = do_POST = do_PUT = handle_any
+        do_GET = do_POST = do_PUT = do_DELETE = handle_any
 
         def log_message(self, *_):
             pass
@@ -220,7 +220,7 @@ class ClientTest(unittest.TestCase):
         approval = refold.Approval(session="s", run=1, call="c", tool_id="t", tool="t", arguments="{}", args_hash="h")
         question = refold.Question(session="s", run=1, call="c", tool_id="t", tool="t", arguments="{}", args_hash="h", by="approvers")
         everything = {
-            "seq": 1, "run": 1, "position": "p", "lifecycle": "completed", "ended": True, "sessions": [], "approvals": [], "questions": [],
+            "seq": 1, "run": 1, "position": "p", "lifecycle": "completed", "ended": True, "sessions": [], "approvals": [], "questions": [], "schedules": [],
             "blob": "b", "media_type": "m", "size": 1, "expires": 1,
         }
         for client, came in self.each(answer(200, everything)):
@@ -233,6 +233,8 @@ class ClientTest(unittest.TestCase):
                 lambda: s.set_agent("helper"), lambda: s.set_overrides("session", disable=[]), lambda: s.upload(b"file", name="a b"),
                 lambda: s.run(1).wait(), lambda: s.run(1).cancel(), lambda: s.run(1).edit("hi"), lambda: s.complete(), lambda: s.fail("code"),
                 lambda: s.set_profile("p"), lambda: s.set_config({}), lambda: s.set_registry({"tools": []}), lambda: s.updates(timeout=0),
+                lambda: s.schedules(), lambda: s.set_schedule("n", cron="@daily", input="hi", zone="UTC"), lambda: s.remove_schedule("n"),
+                lambda: s.pause_schedule("n"), lambda: s.resume_schedule("n"),
             ]:
                 try:
                     done(call())

@@ -460,6 +460,39 @@ export interface Schedule {
   zone?: string;
 }
 
+/** The schedules of a session. */
+export interface ScheduleList {
+  /** The schedules, by name. */
+  schedules: Array<Schedule>;
+}
+
+/** Says at which times a session requests a run. */
+export interface ScheduleRequest {
+  /**
+   * What happens to times that were missed: the last one fires late (`last`, if absent), or
+   * none (`none`).
+   */
+  catch_up?: 'last' | 'none';
+  /** Config of the runs, with a provider and a model. Absent: the session's when it fires. */
+  config?: Record<string, unknown>;
+  /**
+   * Minute, hour, day of the month, month and day of the week, as in `0 9 * * 1-5`; or a
+   * word, such as @daily.
+   */
+  cron: string;
+  /** The input of the runs: a text, or a list of parts. */
+  input: string | Array<Part>;
+  /** The revision that this replaces; another one is refused as `stale`. Absent: any. */
+  rev?: number;
+  /**
+   * What to do while a run is active: nothing (`skip`, if absent), wait (`queue`), or end it
+   * and be next (`interrupt`).
+   */
+  when_busy?: 'skip' | 'queue' | 'interrupt';
+  /** Zone of the times: a name of the IANA database, such as Europe/Berlin; UTC if absent. */
+  zone?: string;
+}
+
 /** Names the firing that requested a run. */
 export interface Scheduled {
   /** The time of the expression, Unix milliseconds. */

@@ -1,4 +1,4 @@
-import type { Approval, Blob as StoredFile, OverridesRequest, Part, Question, RunAccepted, RunRequest, RunState, Taken, View } from './api.js';
+import type { Approval, Blob as StoredFile, OverridesRequest, Part, Question, RunAccepted, RunRequest, RunState, Schedule, ScheduleRequest, Taken, View } from './api.js';
 import { RunError } from './errors.js';
 import { follow, type Update } from './events.js';
 import { newKey, type Http } from './http.js';
@@ -194,6 +194,32 @@ export class Session {
     return this.#http.call('PUT', this.path('/registry'), { body: { registry }, signal: options.signal });
   }
 
+  /** The session's schedules, and when each fires next. */
+  async schedules({ signal }: Abortable = {}): Promise<Schedule[]> {
+    const list = await this.#http.call<{ schedules: Schedule[] }>('GET', this.path('/schedules'), { signal });
+    return list.schedules;
+  }
+
+  /** Has the session request a run at each time of a cron expression. Needs the right `operate`. */
+  setSchedule(name: string, schedule: ScheduleRequest, options: Abortable = {}): Promise<Taken> {
+    return this.#http.call('PUT', this.#schedule(name), { body: schedule, signal: options.signal });
+  }
+
+  /** Removes a schedule: its runs go on. Needs the right `operate`. */
+  removeSchedule(name: string, options: Abortable = {}): Promise<Taken> {
+    return this.#http.call('DELETE', this.#schedule(name), { signal: options.signal });
+  }
+
+  /** Pauses a schedule. Needs the right `operate`. */
+  pauseSchedule(name: string, options: Abortable = {}): Promise<Taken> {
+    return this.#http.call('POST', this.#schedule(name, '/pause'), { signal: options.signal });
+  }
+
+  /** Lets a paused schedule go on. Needs the right `operate`. */
+  resumeSchedule(name: string, options: Abortable = {}): Promise<Taken> {
+    return this.#http.call('POST', this.#schedule(name, '/resume'), { signal: options.signal });
+  }
+
   /** Stores a file for the parts of this session's requests: `{ blob: file.blob }`. */
   upload(data: BodyInit, options: Abortable & { name?: string } = {}): Promise<StoredFile> {
     const bytes = { data, mediaType: 'application/octet-stream' };
@@ -203,6 +229,10 @@ export class Session {
   /** @internal */
   path(rest = ''): string {
     return `/v1/sessions/${encodeURIComponent(this.id)}${rest}`;
+  }
+
+  #schedule(name: string, rest = ''): string {
+    return this.path(`/schedules/${encodeURIComponent(name)}${rest}`);
   }
 
   async #begin(path: string, body: unknown, options: AskOptions): Promise<Run> {

@@ -170,7 +170,7 @@ test('each operation has a method', async () => {
   const { paths } = JSON.parse(readFileSync(new URL('../../../web/openapi.json', import.meta.url), 'utf8'));
   const operations = Object.entries(paths).flatMap(([path, of]) => Object.keys(of).filter((method) => !of[method].tags?.includes('inspector')).map((method) => [method.toUpperCase(), path]))
     .filter(([, path]) => path.startsWith('/v1/') && !/^\/v1\/(ai-sdk|ag-ui|replies)\//.test(path)); // those are for the libraries of others, and for links
-  const everything = { seq: 1, run: 1, position: 'p', lifecycle: 'completed', ended: true, sessions: [], approvals: [], questions: [], blob: 'b' };
+  const everything = { seq: 1, run: 1, position: 'p', lifecycle: 'completed', ended: true, sessions: [], approvals: [], questions: [], schedules: [], blob: 'b' };
   const { refold, came } = client(({ headers }) => (answer(200, everything)(headers)));
   const s = refold.agent('helper').session('s');
   const approval = { session: 's', run: 1, call: 'c', tool_id: 't', tool: 't', arguments: '{}', args_hash: 'h' };
@@ -181,6 +181,7 @@ test('each operation has a method', async () => {
     s.view(), s.transcript(), s.approve(approval), s.deny(approval), s.setFacts({ a: null }), s.setAgent('helper'),
     s.setOverrides({ scope: 'session', disable: [] }), s.upload('file', { name: 'a b' }), s.run(1).wait(), s.run(1).cancel(),
     s.run(1).edit('hi'), s.complete(), s.fail({ code: 'no' }), s.setProfile('p'), s.setConfig({}), s.setRegistry({ tools: [] }),
+    s.schedules(), s.setSchedule('n', { cron: '@daily', input: 'hi' }), s.removeSchedule('n'), s.pauseSchedule('n'), s.resumeSchedule('n'),
   ]);
   const abort = new AbortController();
   const fetch = async (url, init) => { came.push({ url, ...init }); abort.abort(); throw new TypeError('gone'); };

@@ -46,6 +46,7 @@ export const may = () => false;
 export const get = async (path) => JSON.parse(answer(path));
 export const post = async (path) => answer(`POST ${path}`);
 export const put = post;
+export const remove = post;
 export const fileOf = async (path) => answer(path);
 export const stream = post;
 export const follow = () => () => {};

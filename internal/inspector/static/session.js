@@ -12,6 +12,7 @@ import { cost, number, plain, timeOf, took } from './text.js';
 
 // Panels that are loaded when they are first opened.
 const Events = lazy(() => import('./events.js'), 'Events');
+const Schedules = lazy(() => import('./schedules.js'), 'Schedules');
 const [Tools, Batch, Effects] = ['Tools', 'Batch', 'Effects'].map((name) => lazy(() => import('./work.js'), name));
 
 const pageSize = 2000;
@@ -116,7 +117,7 @@ function Cursor({ events, at, index, move, live }) {
   </div>`;
 }
 
-const tabs = [['timeline', 'Timeline'], ['events', 'Events'], ['state', 'State'], ['tools', 'Tools'], ['batch', 'Batch'], ['effects', 'Effects']];
+const tabs = [['timeline', 'Timeline'], ['events', 'Events'], ['state', 'State'], ['tools', 'Tools'], ['batch', 'Batch'], ['effects', 'Effects'], ['schedules', 'Schedules']];
 
 /** Is there room for two columns? */
 function useWide() {
@@ -175,9 +176,9 @@ export function Session({ sid }) {
   const context = { sid, events, at, seq, index, move, view, shown, pin, streamed };
   const talk = html`<${Conversation} ...${context} />`;
   const tab = all.some(([id]) => id === query.get('tab')) ? query.get('tab') : all[0][0];
-  const panel = { conversation: () => talk, timeline: () => html`<${Timeline} ...${context} />`, events: () => html`<${Events} ...${context} />`, state: () => html`<${StatePanel} ...${context} />`, tools: () => html`<${Tools} ...${context} />`, batch: () => html`<${Batch} ...${context} />`, effects: () => html`<${Effects} ...${context} />` }[tab]();
+  const panel = { conversation: () => talk, timeline: () => html`<${Timeline} ...${context} />`, events: () => html`<${Events} ...${context} />`, state: () => html`<${StatePanel} ...${context} />`, tools: () => html`<${Tools} ...${context} />`, batch: () => html`<${Batch} ...${context} />`, effects: () => html`<${Effects} ...${context} />`, schedules: () => html`<${Schedules} ...${context} />` }[tab]();
   const lower = !at && view.status === 'open' && (may('ask') || may('operate')) ? html`<${Composer} sid=${sid} view=${view} />` : null;
-  const counts = { events: number(total) };
+  const counts = { events: number(total), ...(view.schedules && { schedules: view.schedules.length }) };
   const panels = html`<${Tabs} label="Parts of the session" at=${tab} choose=${(id) => setQuery({ tab: id === all[0][0] ? '' : id })} tabs=${all.map(([id, name]) => ({ id, name, count: counts[id] }))}>${panel}${tab === 'conversation' ? lower : null}<//>`;
   return html`<div class="session-head">
       ${head}

@@ -32,6 +32,8 @@ var Alerts = []Alert{
 		"The servers acknowledge before they sync.", "Set sync_interval: always on every server, or drop this alert if you accept that."},
 	{"RefoldApprovalsExpire", `sum(increase(refold_approvals_total{decision="expired"}[1h])) > 0`, "0m", "ticket",
 		"Calls were denied because nobody decided in time.", "See refold approvals."},
+	{"RefoldSchedulePaused", `sum(increase(refold_notices_total{type="SchedulePaused"}[15m])) > 0`, "0m", "ticket",
+		"A schedule was paused: its last runs failed, or it has no next time.", "refold sessions tells which sessions failed; refold schedule list SESSION says why. docs/operations.md, Schedules, says what to do."},
 	{"RefoldWebhookDead", "sum by (webhook) (increase(refold_webhook_dead_total[15m])) > 0", "0m", "ticket",
 		"The receiver of webhook {{ $labels.webhook }} did not take notices within a day: they are dead letters.", "webhook_dead in the server's log names the session and the failure. docs/http.md, Dead letters, says how to read them."},
 	{"RefoldLogAlmostFull", "max(refold_log_bytes) > 0.8 * max(refold_log_limit_bytes)", "5m", "page",

@@ -82,10 +82,10 @@ func TestPagesLookAsPictured(t *testing.T) {
 	}
 	w := serve(t, web.Options{}, refold.Model(refoldtest.Model()))
 	w.checkRecording(r)
-	pages := web.Handler(w.rt, web.Options{Auth: auth})
+	served := web.Handler(w.rt, web.Options{Auth: auth})
 	url := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, q *http.Request) {
 		if !strings.HasPrefix(q.URL.Path, "/v1/") {
-			pages.ServeHTTP(rw, q)
+			served.ServeHTTP(rw, q)
 			return
 		}
 		switch answer, ok := r.Answers[asked(q)]; {
@@ -101,15 +101,13 @@ func TestPagesLookAsPictured(t *testing.T) {
 			fmt.Fprint(rw, answer)
 		}
 	}))
+	pages := stopped(t, r.Now)
 	for _, of := range pictured {
-		t.Run(of.name, func(t *testing.T) {
-			p := browser.Open(t, of.size)
-			p.StopClock(r.Now)
-			p.Do(chromedp.Navigate(url + of.path + "#token=all"))
-			ready(p)
-			browser.Value[bool](p, `(document.documentElement.dataset.theme = "`+of.theme+`", true)`)
-			p.Matches(pictures+"inspector-"+of.name+".png", rewrites())
-		})
+		p := pages[of.size]
+		p.Do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+of.path+"#token=all"))
+		ready(p)
+		browser.Value[bool](p, `(document.documentElement.dataset.theme = "`+of.theme+`", true)`)
+		p.Matches(pictures+"inspector-"+of.name+".png", rewrites())
 	}
 }
 
@@ -136,6 +134,19 @@ func TestDocumentShowsThePictures(t *testing.T) {
 	if err != nil || !slices.Equal(shown, want) || !slices.Equal(files, want) {
 		t.Errorf("docs/inspector.md shows %q, and there are %q (%v), want %q", shown, files, err, want)
 	}
+}
+
+// stopped returns a page of each size, whose clock stands still.
+func stopped(t *testing.T, ms int64) map[browser.Size]*browser.Page {
+	t.Helper()
+	pages := map[browser.Size]*browser.Page{}
+	for _, of := range pictured {
+		if pages[of.size] == nil {
+			pages[of.size] = browser.Open(t, of.size)
+			pages[of.size].StopClock(ms)
+		}
+	}
+	return pages
 }
 
 // rewrites reports whether -rewrite is set, the flag of openapi_test.go.

@@ -16,5 +16,5 @@
 //   - Deletes take at most a twentieth of the time, and pause while a lane is far behind.
 //
 // Testing. eraser_test.go stops an eraser at each of its requests, and lets another one
-// complete its work; raw_test.go searches the server's files.
+// complete its work, and searches the server's files.
 package erase

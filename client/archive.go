@@ -235,6 +235,9 @@ func (a *archived) EraseSnapshot(context.Context, string) error       { return E
 func (a *archived) EventSeqs(context.Context, string, uint64) ([]uint64, error) {
 	return nil, ErrArchived
 }
+func (a *archived) ErasedSince(context.Context, uint64, func(string)) (uint64, error) {
+	return 0, ErrArchived
+}
 func (a *archived) LaneBacklog(context.Context) (uint64, error) { return 0, ErrArchived }
 func (a *archived) LastErasure(context.Context) (e journal.Erasure, seq uint64, err error) {
 	return e, 0, ErrArchived

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -146,4 +148,13 @@ func (c *Client) tombstoneAlone(ctx context.Context, sid string) (uint64, error)
 		return 0, err
 	}
 	return tombstone, nil
+}
+
+// DeletedSessions returns the names in the ledger of deleted sessions, sorted.
+func (c *Client) DeletedSessions(ctx context.Context) ([]string, error) {
+	names := map[string]bool{}
+	if _, err := c.bus.ErasedSince(ctx, 0, func(sid string) { names[sid] = true }); err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(names)), nil
 }

@@ -43,6 +43,7 @@ type reads interface {
 	SessionNames(ctx context.Context, partition int) ([]string, error)
 
 	LogMissing(ctx context.Context) (uint64, error)
+	ErasedSince(ctx context.Context, from uint64, fn func(sid string)) (next uint64, err error)
 
 	LastNotice(ctx context.Context) (uint64, error)
 	LastNotices(ctx context.Context, sids []string, upTo uint64) iter.Seq2[journal.Notice, error]

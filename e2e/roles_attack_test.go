@@ -1,7 +1,7 @@
 package e2e_test
 
 // Attacks of users on the streams under the accounts that refold roles writes.
-// Nobody but session-actors and administrators can delete anything, and a user
+// Nobody but session-actors, erasers and administrators can delete anything, and a user
 // reads only what its programs need.
 
 import (

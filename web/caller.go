@@ -16,11 +16,12 @@ const (
 	RightRead    Right = "read"    // read sessions: views, runs, updates, transcripts, lists
 	RightAsk     Right = "ask"     // request, steer and control runs, and store files for them
 	RightApprove Right = "approve" // decide over calls that wait for a person
-	RightOperate Right = "operate" // set configs, facts, agents and overrides, and end sessions
+	RightOperate Right = "operate" // set configs, facts, agents and overrides, and end and hold sessions
+	RightErase   Right = "erase"   // delete sessions
 )
 
 // Rights are all rights.
-var Rights = []Right{RightRead, RightAsk, RightApprove, RightOperate}
+var Rights = []Right{RightRead, RightAsk, RightApprove, RightOperate, RightErase}
 
 // Caller is who sends a request, and what they may do.
 type Caller struct {

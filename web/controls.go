@@ -30,6 +30,15 @@ var (
 	end = controlling{"end", func(c *call, o client.ControlOptions) (uint64, error) {
 		return c.inner.Operator().CloseSession(c.ctx(), c.sid, o.ID)
 	}}
+	erase = controlling{"erase", func(c *call, o client.ControlOptions) (uint64, error) {
+		return c.inner.Operator().Erase(c.ctx(), c.sid, o.Reason, o.ID)
+	}}
+	hold = controlling{"hold", func(c *call, o client.ControlOptions) (uint64, error) {
+		return c.inner.Operator().Hold(c.ctx(), c.sid, true, o.Reason, o.ID)
+	}}
+	release = controlling{"release", func(c *call, o client.ControlOptions) (uint64, error) {
+		return c.inner.Operator().Hold(c.ctx(), c.sid, false, o.Reason, o.ID)
+	}}
 )
 
 // control publishes a control of the run in the path, or else of the active one, and

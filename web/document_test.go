@@ -128,6 +128,7 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		{"interrupt", `{}`, 0}, {"cancel", `{}`, 0}, {"cancelRun", `{}`, 0}, // the run may have ended
 		{"aiSDKCancel", "", 204},
 		{"endSession", "", 200},
+		{"holdSession", `{"reason": "case 4711"}`, 200}, {"endHold", `{}`, 200}, {"deleteSession", `{"reason": "they asked"}`, 200},
 	}
 	called := map[string]bool{}
 	for _, step := range steps {

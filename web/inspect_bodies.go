@@ -13,7 +13,7 @@ type CallerShown struct {
 	// The name under which events are published.
 	Subject string `json:"subject" lim:"any"`
 	// What it may do.
-	Rights []Right `json:"rights" lim:"item=enum=read|ask|approve|operate"`
+	Rights []Right `json:"rights" lim:"item=enum=read|ask|approve|operate|erase"`
 	// It sees some sessions alone.
 	Scoped bool `json:"scoped,omitempty"`
 	// Agents that it may name.

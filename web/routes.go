@@ -186,6 +186,21 @@ var controlRoutes = []route{
 		do:  func(c *call) (any, error) { return c.control(end) },
 	},
 	{
+		method: http.MethodDelete, path: "/v1/sessions/{sid}", name: "deleteSession", right: RightErase, in: "Reason", out: "Taken", keyed: true,
+		doc: "Erases the session for good, also one that has ended: its runs are cancelled, its view and lists forget it, and its name is not used again. Its messages stay stored, and its transcript and updates show them, until `refold delete --erased` deletes them. A session that is held is 409 `session_held`.",
+		do:  func(c *call) (any, error) { return c.control(erase) },
+	},
+	{
+		method: http.MethodPost, path: "/v1/sessions/{sid}/hold", name: "holdSession", right: RightOperate, in: "Reason", out: "Taken", keyed: true,
+		doc: "Holds the session: nobody can delete it until the hold ends.",
+		do:  func(c *call) (any, error) { return c.control(hold) },
+	},
+	{
+		method: http.MethodDelete, path: "/v1/sessions/{sid}/hold", name: "endHold", right: RightOperate, in: "Reason", out: "Taken", keyed: true,
+		doc: "Ends the hold of the session.",
+		do:  func(c *call) (any, error) { return c.control(release) },
+	},
+	{
 		method: http.MethodPut, path: "/v1/sessions/{sid}/facts", name: "setFacts", right: RightOperate, in: "FactsRequest", out: "Taken",
 		doc: "Sets facts of the session, and removes those that are null, from its next turn on: all of them or none.",
 		do:  (*call).setFacts,

@@ -31,12 +31,12 @@ var unpaced = erase.Options{Share: 1}
 
 type world struct {
 	*client.Client
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	bus *bus.Bus
 }
 
-func newWorld(t *testing.T, node *bustest.Node) *world {
+func newWorld(t testing.TB, node *bustest.Node) *world {
 	t.Helper()
 	w := &world{t: t, ctx: testbus.Context(t), bus: testbus.Provisioned(t, node)}
 	_, err := engine.EnsureInstall(w.ctx, w.bus, []byte(`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`))
@@ -258,7 +258,7 @@ func TestNothingIsLeftInTheFiles(t *testing.T) {
 }
 
 // filesWith returns the streams, except for that of effects, in whose block files a text is.
-func filesWith(t *testing.T, nodes []*bustest.Node, text string) string {
+func filesWith(t testing.TB, nodes []*bustest.Node, text string) string {
 	t.Helper()
 	var found []string
 	for _, node := range nodes {

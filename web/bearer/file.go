@@ -26,7 +26,7 @@ import (
 type Token struct {
 	Name    string      `yaml:"name"`             // the publisher of events
 	Hash    string      `yaml:"hash"`             // sha256: and 64 hexadecimal digits
-	Rights  []web.Right `yaml:"rights,flow"`      // read, ask, approve, operate
+	Rights  []web.Right `yaml:"rights,flow"`      // read, ask, approve, operate, erase
 	Scope   string      `yaml:"scope,omitempty"`  // before every session id; absent: all sessions
 	Agents  []string    `yaml:"agents,omitempty"` // that requests may name; absent: all
 	Expires time.Time   `yaml:"expires,omitempty"`
@@ -127,7 +127,7 @@ func (c *contents) known() (*known, error) {
 func checkRights(rights []web.Right, scope string, agents []string) (wrong []error) {
 	for _, r := range rights {
 		if !slices.Contains(web.Rights, r) {
-			wrong = append(wrong, fmt.Errorf("rights: %q is none of read, ask, approve, operate", r))
+			wrong = append(wrong, fmt.Errorf("rights: %q is none of read, ask, approve, operate, erase", r))
 		}
 	}
 	if !web.IsScope(scope) {

@@ -121,6 +121,21 @@ class AsyncSession:
         """Ends the session for good. Needs the right operate."""
         return await self._http.send(requests.control(self.id, "end"))
 
+    async def delete(self, reason: str = "") -> Taken:
+        """Erases the session for good, also one that has ended. Needs the right erase.
+
+        Its messages stay stored until the server's eraser deletes them.
+        """
+        return await self._http.send(requests.delete(self.id, reason=reason))
+
+    async def hold(self, reason: str = "") -> Taken:
+        """Holds the session: nobody can delete it until end_hold. Needs the right operate."""
+        return await self._http.send(requests.control(self.id, "hold", reason))
+
+    async def end_hold(self, reason: str = "") -> Taken:
+        """Ends the hold of the session. Needs the right operate."""
+        return await self._http.send(requests.delete(self.id, "/hold", reason))
+
     def updates(self, *, after: str | None = None, timeout: float | None = None) -> AsyncIterator[Update]:
         """What happens in the session from now on, or after a position; start is its beginning.
 

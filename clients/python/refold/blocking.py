@@ -120,6 +120,21 @@ class Session:
         """Ends the session for good. Needs the right operate."""
         return self._http.send(requests.control(self.id, "end"))
 
+    def delete(self, reason: str = "") -> Taken:
+        """Erases the session for good, also one that has ended. Needs the right erase.
+
+        Its messages stay stored until the server's eraser deletes them.
+        """
+        return self._http.send(requests.delete(self.id, reason=reason))
+
+    def hold(self, reason: str = "") -> Taken:
+        """Holds the session: nobody can delete it until end_hold. Needs the right operate."""
+        return self._http.send(requests.control(self.id, "hold", reason))
+
+    def end_hold(self, reason: str = "") -> Taken:
+        """Ends the hold of the session. Needs the right operate."""
+        return self._http.send(requests.delete(self.id, "/hold", reason))
+
     def updates(self, *, after: str | None = None, timeout: float | None = None) -> Iterator[Update]:
         """What happens in the session from now on, or after a position; start is its beginning.
 

@@ -160,6 +160,11 @@ def control(sid: str, name: str, reason: str = "", **more: Any) -> Request[Taken
     return Request(method="POST", path=session_path(sid, "/" + name), decode=_of(Taken), body=body, key=new_key())
 
 
+def delete(sid: str, name: str = "", reason: str = "") -> Request[Taken]:
+    body = {"reason": reason} if reason else None
+    return Request(method="DELETE", path=session_path(sid, name), decode=_of(Taken), body=body, key=new_key())
+
+
 def put(sid: str, name: str, body: Mapping[str, Any]) -> Request[Taken]:
     return Request(method="PUT", path=session_path(sid, "/" + name), decode=_of(Taken), body=body)
 

@@ -117,6 +117,24 @@ export class Session {
     return this.#http.call('POST', this.path('/end'), { key: newKey(), signal: options.signal });
   }
 
+  /**
+   * Erases the session for good, also one that has ended. Needs the right `erase`. Its
+   * messages stay stored until the server's eraser deletes them.
+   */
+  delete(options: ControlOptions = {}): Promise<Taken> {
+    return this.#control('', options, {}, 'DELETE');
+  }
+
+  /** Holds the session: nobody can delete it until endHold. Needs the right `operate`. */
+  hold(options: ControlOptions = {}): Promise<Taken> {
+    return this.#control('/hold', options);
+  }
+
+  /** Ends the hold of the session. Needs the right `operate`. */
+  endHold(options: ControlOptions = {}): Promise<Taken> {
+    return this.#control('/hold', options, {}, 'DELETE');
+  }
+
   /** What happens in the session from now on, or after a position. */
   updates(options: UpdateOptions = {}): AsyncGenerator<Update, void, undefined> {
     return follow(this.#http, this.path('/updates'), {}, options.after, options.signal);
@@ -240,8 +258,8 @@ export class Session {
     return new Run(this.#http, this, accepted.run);
   }
 
-  #control(path: string, { reason, signal }: ControlOptions, more: Record<string, unknown> = {}): Promise<Taken> {
-    return this.#http.call('POST', this.path(path), { body: { reason, ...more }, key: newKey(), signal });
+  #control(path: string, { reason, signal }: ControlOptions, more: Record<string, unknown> = {}, method = 'POST'): Promise<Taken> {
+    return this.#http.call(method, this.path(path), { body: { reason, ...more }, key: newKey(), signal });
   }
 
   #reply(question: Question, answer: { output?: string; declined?: string }, options: Abortable): Promise<Taken> {

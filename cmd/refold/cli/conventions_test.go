@@ -161,7 +161,7 @@ var notJSON = map[string]string{
 	"serve http": "it is a server", "serve token": "what it prints is a row of a file",
 	"actor serve": "it is a server", "bridge serve": "it is a server",
 	"steer":  "it acts, and says in a line where the session stands: view --json",
-	"cancel": "as steer", "interrupt": "as steer", "pause": "as steer", "resume": "as steer", "compact": "as steer", "close": "as steer", "reply": "as steer",
+	"cancel": "as steer", "interrupt": "as steer", "pause": "as steer", "resume": "as steer", "compact": "as steer", "close": "as steer", "hold": "as steer", "reply": "as steer",
 	"approve": "it asks a person: approvals --json", "deny": "as approve", "release": "it asks a person",
 	"decode":       "what it prints is JSON",
 	"inspect":      "it is a server",

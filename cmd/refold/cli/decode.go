@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/refold/refold/codec"
 	streamconf "github.com/refold/refold/internal/streams"
@@ -46,13 +48,19 @@ func (d decodeCommand) Run(s streams) error {
 	return nil
 }
 
-// streamsCommand prints the declarations of streams.conf.
+// streamsCommand has the commands about streams.
 type streamsCommand struct {
+	List    streamsListCommand    `cmd:"" default:"withargs" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
+	Convert streamsConvertCommand `cmd:"" help:"Make streams of older commits ones from which refold delete may delete. Stop all daemons first."`
+}
+
+// streamsListCommand prints the declarations of streams.conf.
+type streamsListCommand struct {
 	Name string `arg:"" optional:"" help:"Print only this one, as the JetStream API takes it: REFOLD_LOG, l0, tool-host, …"`
 	asJSON
 }
 
-func (c streamsCommand) Run(s streams, conn connection) error {
+func (c streamsListCommand) Run(s streams, conn connection) error {
 	names, err := subjects.New(conn.Prefix)
 	if err != nil {
 		return err
@@ -79,4 +87,44 @@ func (c streamsCommand) Run(s streams, conn connection) error {
 		}
 	}
 	return nil
+}
+
+// streamsConvertCommand lets messages be deleted from streams that deny it.
+type streamsConvertCommand struct {
+	asJSON
+	Dir string `required:"" placeholder:"DIR" help:"Where the backups of the streams go. They stay there; it needs as much room as the streams. The same directory again completes a conversion that did not end."`
+}
+
+// convertHears is how long a conversion listens for daemons: more than one interval of
+// their heartbeats.
+const convertHears = 4 * time.Second
+
+func (c streamsConvertCommand) Run(ctx context.Context, s streams, conn connection) error {
+	cl, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	fleet, err := cl.Fleet(ctx, convertHears)
+	if err != nil {
+		return err
+	}
+	if n := len(fleet.Actors) + len(fleet.Bridges); n > 0 {
+		return fmt.Errorf("streams convert: %d daemons run: stop them all first, for the streams are gone for a while", n)
+	}
+	b, err := conn.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return b.Convert(ctx, c.Dir, func(done streamconf.Converted) {
+		switch {
+		case c.JSON:
+			printJSON(s.out, done)
+		case done.Done:
+			fmt.Fprintf(s.out, "%s  converted: %d messages\n", done.Stream, done.Messages)
+		default:
+			fmt.Fprintf(s.out, "%s  nothing to do\n", done.Stream)
+		}
+	})
 }

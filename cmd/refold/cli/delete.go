@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/refold/refold/client"
@@ -18,15 +17,18 @@ type deleteCommand struct {
 	Session      []string `arg:"" optional:"" help:"The sessions."`
 	ClosedBefore string   `placeholder:"TIME" help:"All sessions that are closed and had their last event before then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 90d."`
 	Names        string   `name:"name" placeholder:"PREFIX" help:"All sessions whose name begins so, such as acme-; with --closed-before, those of them alone."`
+	Erased       bool     `help:"All sessions that were erased in the last week and still have messages: over HTTP, or by a deletion that was stopped."`
+	FromLedger   string   `type:"existingfile" placeholder:"FILE" help:"The sessions of a file that --ledger has printed: after a restore of a backup in which they still are."`
+	Ledger       bool     `help:"Print the deleted sessions, a JSON object a line, and delete nothing. Keep that beside your backups."`
 	Reason       string   `placeholder:"TEXT" help:"The reason, for people. It is deleted with the session."`
 	DryRun       bool     `help:"Say what would be deleted and how long that takes, and delete nothing."`
 	Yes          bool     `help:"Don't ask."`
 }
 
 func (d deleteCommand) Run(ctx context.Context, s streams, conn connection) error {
-	chosen := d.ClosedBefore != "" || d.Names != ""
+	chosen := d.ClosedBefore != "" || d.Names != "" || d.Erased || d.FromLedger != "" || d.Ledger
 	if chosen == (len(d.Session) > 0) {
-		return &statusError{statusUsage, "delete: give sessions, as in refold delete s1, or choose them with --name acme- or --closed-before 90d"}
+		return &statusError{statusUsage, "delete: give sessions, as in refold delete s1, or choose them with --name acme-, --closed-before 90d or --erased"}
 	}
 	if _, err := since("--closed-before", d.ClosedBefore, time.Now()); err != nil {
 		return &statusError{statusUsage, "delete: " + err.Error()}
@@ -36,11 +38,18 @@ func (d deleteCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return err
 	}
 	defer c.Close()
+	if d.Ledger {
+		return printLedger(ctx, s.out, c)
+	}
 	sids := d.Session
-	if chosen {
-		if sids, err = d.choose(ctx, c); err != nil {
-			return err
-		}
+	switch {
+	case d.FromLedger != "":
+		sids, err = d.restored(ctx, c)
+	case chosen:
+		sids, err = d.choose(ctx, c)
+	}
+	if err != nil {
+		return err
 	}
 	all, err := d.plan(ctx, s, c, sids)
 	if err != nil || d.DryRun {
@@ -56,36 +65,6 @@ func (d deleteCommand) Run(ctx context.Context, s streams, conn connection) erro
 		}
 	}
 	return d.delete(ctx, s, c, all)
-}
-
-// choose returns the sessions that the flags choose.
-func (d deleteCommand) choose(ctx context.Context, c *client.Client) (sids []string, err error) {
-	var before time.Time
-	if d.ClosedBefore != "" {
-		before, _ = since("--closed-before", d.ClosedBefore, c.Clock(ctx)())
-	}
-	for row, err := range c.Index(ctx, client.IndexOptions{Name: d.Names, All: true}) {
-		if err != nil {
-			return nil, err
-		}
-		if before.IsZero() {
-			sids = append(sids, row.Session)
-			continue
-		}
-		closed, at := row.Closed, row.At
-		if row.State == client.StateSilent {
-			r, err := c.Replay(ctx, row.Session, 0, nil)
-			if err != nil {
-				return nil, err
-			}
-			closed, at = r.State.Closed, r.State.Clock
-		}
-		if closed && time.UnixMilli(at).Before(before) {
-			sids = append(sids, row.Session)
-		}
-	}
-	slices.Sort(sids)
-	return sids, nil
 }
 
 // plan prints what is to be deleted, and returns the sessions with messages.
@@ -167,34 +146,4 @@ func rounded(d time.Duration) time.Duration {
 		return d.Round(time.Minute)
 	}
 	return d.Round(time.Millisecond)
-}
-
-// holdCommand holds a session.
-type holdCommand struct {
-	Session string `arg:"" help:"The session."`
-	Release bool   `help:"End the hold."`
-	Reason  string `placeholder:"TEXT" help:"The reason, for people. It stays in the log."`
-}
-
-func (h holdCommand) Run(ctx context.Context, s streams, conn connection) error {
-	c, err := conn.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := exists(ctx, c, h.Session); err != nil {
-		return err
-	}
-	_, err = taken(ctx, c, h.Session, func(c *client.Client) (uint64, error) {
-		return c.Hold(ctx, h.Session, !h.Release, h.Reason, "")
-	})
-	if err != nil {
-		return err
-	}
-	if h.Release {
-		fmt.Fprintf(s.out, "session %s is not held any more\n", h.Session)
-	} else {
-		fmt.Fprintf(s.out, "session %s is held: it can't be deleted until refold hold %s --release\n", h.Session, h.Session)
-	}
-	return nil
 }

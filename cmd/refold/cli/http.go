@@ -42,7 +42,7 @@ type httpServeCommand struct {
 	TLSKey      string   `name:"tls-key" type:"existingfile" placeholder:"FILE" help:"Key of the certificate."`
 	BehindProxy bool     `help:"A proxy ends TLS, and nobody else reaches the address."`
 
-	Operator string `placeholder:"CONTEXT" help:"Context of a NATS user with the role operator, for tokens with the right operate and for --agents, if the server's own user may not configure sessions. It decides over calls, too."`
+	Operator string `placeholder:"CONTEXT" help:"Context of a NATS user with the role operator, for tokens with the rights operate and erase, and for --agents, if the server's own user may not configure sessions. It decides over calls, too."`
 	Approver string `placeholder:"CONTEXT" help:"Context of a NATS user with the role approver, for tokens with the right approve, if neither the server's own user nor --operator may decide over calls."`
 	Webhooks string `type:"existingfile" placeholder:"FILE" help:"Webhooks: receivers of notices, such as that a run has ended. All servers of the log deliver them together."`
 
@@ -258,7 +258,7 @@ func (d inDev) Open(context.Context, source.Options) (*source.Opened, error) {
 // httpTokenCommand makes a token.
 type httpTokenCommand struct {
 	Name    string        `arg:"" help:"Name of the holder: the publisher of events."`
-	Rights  []web.Right   `default:"read,ask" placeholder:"RIGHT" help:"read, ask, approve, operate; separated by commas (read,ask)."`
+	Rights  []web.Right   `default:"read,ask" placeholder:"RIGHT" help:"read, ask, approve, operate, erase; separated by commas (read,ask)."`
 	Scope   string        `placeholder:"SCOPE" help:"1 to 16 of a-z0-9 and a hyphen, such as acme-: the token's sessions are those that begin with it. Default: all sessions."`
 	Agents  []string      `placeholder:"NAME" help:"Agents that requests may name, separated by commas. Default: all."`
 	Expires time.Duration `placeholder:"TIME" help:"The token ends after it, such as 720h. Default: never."`

@@ -1,13 +1,14 @@
 // What may be done to a session: offered exactly where the table of runs allows it, and
 // previewed before it is sent. Pressing twice is pressing once: the key is made here.
 import { html, useMemo, useState } from './preact.js';
-import { may, newKey, of, post } from './api.js';
+import { del, may, newKey, of, post } from './api.js';
 import { Form, Preview, readJSON, usePreview } from './form.js';
 import { Dialog, Wrong, lazy } from './ui.js';
 
 /**
  * The actions over a run, as docs/semantics.md has its table. ask is what the person may add:
- * a reason, a code, a budget. data is the event's for it, body the request's.
+ * a reason, a code, a budget. data is the event's for it, body the request's. offered says of
+ * what sessions an action is that is not about a run.
  */
 export const actions = [
   { id: 'pause', name: 'Pause', type: 'RunPauseRequested', right: 'ask', when: ['running', 'waiting_input'], ask: ['reason'], about: 'Turns and calls that have begun end; no more begin until the run is resumed.' },
@@ -17,10 +18,13 @@ export const actions = [
   { id: 'interrupt', name: 'Interrupt', type: 'RunInterruptRequested', right: 'ask', when: ['running', 'waiting_input', 'paused'], ask: ['reason'], about: 'The run ends when its open work is settled.' },
   { id: 'cancel', name: 'Cancel', type: 'RunCancelRequested', right: 'ask', when: ['running', 'waiting_input', 'paused', 'interrupting'], ask: ['reason'], danger: true, about: 'The run ends at once. A call that has begun may still take effect.' },
   { id: 'end', name: 'End session', type: 'SessionClosed', door: 'ctl', right: 'operate', when: null, ask: [], danger: true, about: 'The session takes no more requests, for good. Its runs are cancelled.' },
+  { id: 'hold', name: 'Hold', type: 'SessionHeld', door: 'ctl', right: 'operate', offered: (view) => view.status !== 'erased' && !view.held, data: { held: true }, ask: ['reason'], about: 'Nobody can delete the session until the hold ends.' },
+  { id: 'hold', name: 'End hold', type: 'SessionHeld', door: 'ctl', right: 'operate', offered: (view) => Boolean(view.held), data: { held: false }, send: del, ask: ['reason'], about: 'The session can be deleted again.' },
+  { id: 'delete', name: 'Delete session', type: 'SessionErased', door: 'ctl', right: 'erase', offered: (view) => view.status !== 'erased' && !view.held, path: '', send: del, ask: ['reason'], danger: true, about: 'The session is erased, for good, and its name is not used again. The eraser of the servers deletes its text later.' },
 ];
 
 /** Is an action offered in a state of a session? */
-export const isOffered = (action, view) => (action.when ? Boolean(view.run) && action.when.includes(view.lifecycle) : view.status === 'open');
+export const isOffered = (action, view) => action.offered?.(view) ?? (action.when ? Boolean(view.run) && action.when.includes(view.lifecycle) : view.status === 'open');
 
 /** One action, with what the person adds. */
 function Acting({ sid, view, action, close }) {
@@ -29,11 +33,11 @@ function Acting({ sid, view, action, close }) {
   const [code, setCode] = useState('');
   const [budget, setBudget] = useState(spent ? JSON.stringify(view.run.budget) : '');
   const larger = readJSON(budget);
-  const data = { ...(reason && { [action.reason ?? 'reason']: reason }), ...(code && { code }), ...(larger.value && { budget: larger.value }) };
+  const data = { ...action.data, ...(reason && { [action.reason ?? 'reason']: reason }), ...(code && { code }), ...(larger.value && { budget: larger.value }) };
   const body = action.ask.length ? { ...(reason && { reason }), ...(code && { code }), ...(larger.value && { budget: larger.value }) } : undefined;
   const field = (title, value, set, more) => html`<label class="field"><span>${title}</span><input class="input" value=${value} onInput=${(e) => set(e.target.value)} ...${more} /></label>`;
   return html`<${Dialog} title=${`${action.name}: ${sid}`} close=${close}><${Form} sid=${sid} view=${view} name=${action.name} danger=${action.danger} close=${close} fault=${larger.error && `The budget is no JSON: ${larger.error}`}
-      event=${{ type: action.type, door: larger.value ? 'ctl' : action.door ?? 'in', data }} send=${(key) => post(of(sid, `/${action.id}`), body, key)}>
+      event=${{ type: action.type, door: larger.value ? 'ctl' : action.door ?? 'in', data }} send=${(key) => (action.send ?? post)(of(sid, action.path ?? `/${action.id}`), body, key)}>
     <p class="soft">${action.about}${action.id === 'resume' && spent ? ' Its budget is spent: it needs a larger one.' : ''}</p>
     ${action.ask.includes('code') ? field('Code, for programs', code, setCode, { maxlength: 64, placeholder: 'explicit', spellcheck: 'false' }) : null}
     ${action.ask.includes('budget') && may('operate') ? field('Another budget, as JSON', budget, setBudget, { placeholder: 'as it is', spellcheck: 'false' }) : null}

@@ -29,8 +29,8 @@ func BenchmarkRunsBesideErasure(b *testing.B) {
 	w.folded("large")
 	alone := w.runs(b, "alone")
 	after := w.erased("large")
-	eraser, ctx, stop := erase.New(w.bus, erase.Options{}), w.ctx, func() {}
-	ctx, stop = context.WithCancel(ctx)
+	eraser := erase.New(w.bus, erase.Options{})
+	ctx, stop := context.WithCancel(w.ctx)
 	deleted := make(chan erase.Counts)
 	go func() {
 		c, _ := eraser.Session(ctx, "large", after) // it is stopped

@@ -224,7 +224,7 @@ func (e *Eraser) paced(ctx context.Context, del func() error) error {
 	return e.sleep(ctx, time.Duration(took/cmp.Or(e.opts.Share, share)-took))
 }
 
-// ErrNoTombstone: the session's owner has not stored the tombstone and its snapshot.
+// ErrNoTombstone says that the session's owner has not stored the tombstone and its snapshot.
 var ErrNoTombstone = errors.New("its session-actor has not stored the tombstone and a snapshot without text: see that one runs and stores snapshots (refold doctor), and delete the session again")
 
 // await returns the sequence of the session's tombstone once a snapshot at it or later is

@@ -30,7 +30,7 @@ func (j *Journal) Erase(ctx context.Context, stream string, seq uint64) error {
 	return fmt.Errorf("erase message %d of %s: %w", seq, stream, err)
 }
 
-// ErrDeleteDenied: the stream was created before messages could be erased.
+// ErrDeleteDenied says that the stream was created before messages could be erased.
 var ErrDeleteDenied = errors.New("the stream has deny_delete true, which can't be changed while it exists: stop all daemons, run `refold streams convert`, and start them again")
 
 func (j *Journal) deniesDelete(ctx context.Context, stream string) (denied bool, err error) {

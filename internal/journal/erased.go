@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// ErrErased: messages of the session were deleted during the read, since it was erased.
+// ErrErased says that messages of the session were deleted during the read.
 // The same read again begins with the tombstone.
 var ErrErased = errors.New("the session was erased meanwhile: read it again")
 

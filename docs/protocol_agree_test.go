@@ -91,6 +91,14 @@ var unsaid = map[string]string{
 	"invalid_data at plan_hash":       "the hash of a plan",
 	"is too small: ":                  "what was used",
 	"is there twice: upper and lower": "two providers have one name",
+	"where the message before ends":   "a sum over entries",
+	"the messages add up to":          "a sum over entries",
+	"must be a user's":                "the order of messages",
+	"only a message of role":          "two fields that exclude each other",
+	"before it is without a result":   "the order of messages",
+	"before it have no result":        "the order of messages",
+	"calls have no result":            "the order of messages",
+	"must follow one of another role": "the order of messages",
 }
 
 // agreement compares the schema of a message with who takes it.

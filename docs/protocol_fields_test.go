@@ -74,7 +74,7 @@ func TestLargerBudget(t *testing.T) {
 // oneOf are the types of which not all fields can be set at once.
 var oneOf = []reflect.Type{
 	reflect.TypeFor[session.Content](), reflect.TypeFor[journal.ClaimBody](), reflect.TypeFor[planner.Rule](), reflect.TypeFor[session.ObservedCall](),
-	reflect.TypeFor[planner.Executor](), reflect.TypeFor[session.ReplyGiven](),
+	reflect.TypeFor[planner.Executor](), reflect.TypeFor[session.ReplyGiven](), reflect.TypeFor[session.ImportedMessage](),
 }
 
 // eitherOr are the fields in place of which another one may be set.

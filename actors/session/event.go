@@ -86,6 +86,7 @@ const (
 	TypeRunCompleted        = "RunCompleted"
 	TypeRunFailed           = "RunFailed"
 	TypeCompactRequested    = "CompactRequested"
+	TypeTranscriptImported  = "TranscriptImported"
 	TypeSessionConfigured   = "SessionConfigured"
 	TypeSessionClosed       = "SessionClosed"
 	TypeSessionHeld         = "SessionHeld"
@@ -139,6 +140,7 @@ var eventTypes = [...]eventType{
 	{name: TypeRunCompleted, doors: byClients, eventBody: body((*State).runCompleted)},
 	{name: TypeRunFailed, doors: byClients, eventBody: body((*State).runFailed)},
 	{name: TypeCompactRequested, doors: byClients, eventBody: doorBody[CompactRequested]((*State).compactRequested)},
+	{name: TypeTranscriptImported, doors: byOperators, eventBody: body((*State).transcriptImported)},
 	{name: TypeSessionConfigured, doors: byOperators, eventBody: rawBody[SessionConfigured]((*State).sessionConfigured)},
 	{name: TypeSessionClosed, doors: byOperators, eventBody: body((*State).sessionClosed)},
 	{name: TypeSessionHeld, doors: byOperators, afterClose: true, eventBody: body((*State).sessionHeld)},

@@ -265,6 +265,22 @@ func (v *HostSessionUpdated) limits() *refusal {
 	return nil
 }
 
+func (v *ImportedMessage) limits() *refusal {
+	if v.Calls != 0 && (v.Calls < 0 || v.Calls > CallsSeenMax) {
+		return outside("calls", int64(v.Calls), 0, CallsSeenMax)
+	}
+	if v.Offset < 0 || v.Offset > ImportedBytesMax {
+		return outside("offset", int64(v.Offset), 0, ImportedBytesMax)
+	}
+	if !isOneOf(string(v.Role), "user", "assistant", "tool") {
+		return noValue("role", string(v.Role), "user", "assistant", "tool")
+	}
+	if v.Size < 2 || v.Size > ImportedBytesMax {
+		return outside("size", int64(v.Size), 2, ImportedBytesMax)
+	}
+	return nil
+}
+
 func (v *InstallRecord) limits() *refusal {
 	if v.Config != nil {
 		if bad := v.Config.limits(); bad != nil {
@@ -821,6 +837,24 @@ func (v *ToolOverridesSet) limits() *refusal {
 	}
 	if !isOneOf(v.Scope, "session", "run") {
 		return noValue("scope", v.Scope, "session", "run")
+	}
+	return nil
+}
+
+func (v *TranscriptImported) limits() *refusal {
+	if len(v.Messages) > ImportedMax {
+		return tooMany("messages", ImportedMax)
+	}
+	if len(v.Messages) < 1 {
+		return tooFew("messages", 1)
+	}
+	for i := range v.Messages {
+		if bad := v.Messages[i].limits(); bad != nil {
+			return bad.in(itemOf("messages", i))
+		}
+	}
+	if v.Size < 1 || v.Size > ImportedBytesMax {
+		return outside("size", int64(v.Size), 1, ImportedBytesMax)
 	}
 	return nil
 }

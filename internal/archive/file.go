@@ -56,6 +56,17 @@ func Open(name string) (*File, error) {
 	return f, nil
 }
 
+// Is reports whether a file begins as an archive does. It leaves the file at its start.
+func Is(file io.ReadSeeker) (bool, error) {
+	head := make([]byte, len(magic))
+	n, err := io.ReadFull(file, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	_, err = file.Seek(0, io.SeekStart)
+	return string(head[:n]) == magic, err
+}
+
 func read(in io.Reader) (*File, error) {
 	buffered := bufio.NewReaderSize(in, 1<<16)
 	head := make([]byte, len(magic)+1)

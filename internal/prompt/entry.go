@@ -14,10 +14,11 @@ import (
 type entryKind int
 
 const (
-	kindInput   entryKind = iota + 1 // a user's input
-	kindTurn                         // a model's turn
-	kindResults                      // results of tool calls
-	kindEdit                         // an approval that changed a call's arguments
+	kindInput    entryKind = iota + 1 // a user's input
+	kindTurn                          // a model's turn
+	kindResults                       // results of tool calls
+	kindEdit                          // an approval that changed a call's arguments
+	kindImported                      // messages that were imported
 )
 
 // entry is the part of an event that a model is shown. It is shared, and never
@@ -31,6 +32,7 @@ type entry struct {
 	calls   []session.ObservedCall
 	opaque  json.RawMessage
 	results []result // of tool calls: one, or those of a batch that settled as a whole
+	parts   []*entry // of an import: its messages, each an entry without a kind
 	media   int64    // bytes of its images and documents: what the event states, or what they have if that is more
 	bare    bool     // they were left out
 }
@@ -60,6 +62,9 @@ func (s *entry) bytes() int {
 	for i := range s.results {
 		n += bytesOf(s.results[i].images)
 	}
+	for _, part := range s.parts {
+		n += bytesOf(part.images)
+	}
 	return n
 }
 
@@ -76,6 +81,9 @@ func (s *entry) textBytes() int {
 		if r.fault != nil {
 			n += 64 + len(r.fault.Code) + len(r.fault.Detail)
 		}
+	}
+	for _, part := range s.parts {
+		n += part.textBytes()
 	}
 	return n
 }
@@ -94,6 +102,7 @@ func (s *entry) withoutMedia() *entry {
 	for i := range bare.results {
 		bare.results[i].images = nil
 	}
+	bare.parts = s.eachPart((*entry).withoutMedia)
 	return &bare
 }
 
@@ -108,6 +117,7 @@ func (s *entry) shortened() *entry {
 		r.cut = r.cut || len(r.text) > earlyHeadBytes+earlyTailBytes
 		r.text = middleCut(r.text, earlyHeadBytes, earlyTailBytes, nil)
 	}
+	short.parts = s.eachPart((*entry).shortened)
 	return &short
 }
 
@@ -118,6 +128,7 @@ var bodies = map[string]func() any{
 	session.TypeSteerRequested:         func() any { return new(session.SteerRequested) },
 	session.TypeRunEdited:              func() any { return new(session.RunEdited) },
 	session.TypeScheduleSet:            func() any { return new(session.ScheduleSet) },
+	session.TypeTranscriptImported:     func() any { return new(session.TranscriptImported) },
 	session.TypeApprovalDecided:        func() any { return new(session.ApprovalDecided) },
 	session.TypeToolCallsObserved:      func() any { return new(session.ToolCallsObserved) },
 	session.TypeGenerationSettled:      func() any { return new(session.GenerationSettled) },
@@ -164,6 +175,8 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any, left int64) (*
 		s.kind, content = kindInput, &b.Input
 	case *session.ScheduleSet:
 		s.kind, content = kindInput, &b.Input
+	case *session.TranscriptImported:
+		return r.imported(ctx, seq, b, left)
 	case *session.ApprovalDecided:
 		s.kind, s.edited = kindEdit, b.Arguments
 	case *session.ToolCallsObserved:

@@ -112,7 +112,7 @@ func (r *Reader) fill(ctx context.Context, g *session.Generation, request *execu
 	}
 	ref := session.ReadResultRef()
 	again := slices.Contains(g.Tools, ref) || slices.Contains(g.Defined, ref)
-	if request.Messages, err = r.messages(ctx, g.Session, items, again); err != nil {
+	if request.Messages, err = r.messages(ctx, g.Session, items, int(g.Cut), again); err != nil {
 		return err
 	}
 	if err := r.prompt(ctx, g, items, request); err != nil {
@@ -234,16 +234,28 @@ func (r *Reader) window(ctx context.Context, g *session.Generation, at int, requ
 	return nil
 }
 
-// messages returns the conversation that items refer to. again reports whether the model
-// has the tool that reads results: then it is told of what it can read again.
-func (r *Reader) messages(ctx context.Context, sid string, items []session.Item, again bool) ([]executor.Message, error) {
+// messages returns the conversation that items refer to, of which cut earlier items left
+// the window. again reports whether the model has the tool that reads results: then it is
+// told of what it can read again.
+func (r *Reader) messages(ctx context.Context, sid string, items []session.Item, cut int, again bool) ([]executor.Message, error) {
 	entries, err := r.read(ctx, sid, items)
 	if err != nil {
 		return nil, err
 	}
 	messages := make([]executor.Message, 0, len(items))
+	imported, err := importedAmong(items, entries, cut)
+	if err != nil {
+		return nil, err
+	}
+	for i := range imported {
+		m, err := importedMessage(items[i], imported, i)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, m)
+	}
 	var asked *entry // the latest assistant item
-	for _, it := range items {
+	for _, it := range items[len(imported):] {
 		s := entries[it.Seq]
 		var m executor.Message
 		var err error

@@ -41,7 +41,7 @@ func (l *stepLog) Messages(ctx context.Context) ([]executor.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.messages(ctx, l.request.Session, items, false)
+	return l.messages(ctx, l.request.Session, items, 0, false)
 }
 
 // Result reads the result of a call.

@@ -69,7 +69,7 @@ const blobMax = 1 << 20
 // printed.
 func Text(ctx context.Context, c *client.Client, content *session.Content) string {
 	return TextOf(content, func(blob *session.Content, what string) string {
-		if blob.Size > blobMax {
+		if blob.Size > blobMax && blob.MediaType != session.ImportedMediaType {
 			return fmt.Sprintf("[%s: more than the %d bytes that are printed]", what, blobMax)
 		}
 		text, err := c.Text(ctx, blob)

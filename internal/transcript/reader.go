@@ -63,8 +63,12 @@ func (r *Reader) Read(e session.Event, notices []session.Notice, after *session.
 		return
 	}
 	body, _ := prompt.Body(e) // nil: the conversation has nothing of it
-	r.event(base, &env, names, body, data, after)
-	r.conversation(base, notices, added, body, after)
+	if b, ok := body.(*session.TranscriptImported); ok {
+		r.imported(base, b)
+	} else {
+		r.event(base, &env, names, body, data, after)
+		r.conversation(base, notices, added, body, after)
+	}
 	r.noticed(base, notices, body, after)
 	r.length = after.ItemCount()
 	r.open = r.opened(e, after)

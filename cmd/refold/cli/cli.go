@@ -50,14 +50,15 @@ type cli struct {
 	Waiting   waitingCommand   `cmd:"" help:"List the calls that wait for a reply, of a session or of all."`
 	Reply     replyCommand     `cmd:"" help:"Answer a call that waits for a reply."`
 
-	Sessions   sessionsCommand   `cmd:"" help:"List sessions: state, what each waits for, model, age, latest text."`
-	Transcript transcriptCommand `cmd:"" help:"Print a session's conversation, for people, programs or another model."`
-	Archive    archiveCommand    `cmd:"" help:"Write sessions into files that can be read without a server."`
-	Inspect    inspectCommand    `cmd:"" help:"Show the archive of a session in a browser, without a server."`
-	Export     exportCommand     `cmd:"" help:"Write a session as a page of HTML that opens offline."`
-	Log        logCommand        `cmd:"" help:"Print a session's events in full."`
-	Tail       tailCommand       `cmd:"" help:"Print the notices of a session, or of all, as they arrive."`
-	View       viewCommand       `cmd:"" help:"Print the present state of a session, as JSON."`
+	Sessions   sessionsCommand      `cmd:"" help:"List sessions: state, what each waits for, model, age, latest text."`
+	Transcript transcriptCommand    `cmd:"" help:"Print a session's conversation, for people, programs or another model."`
+	Archive    archiveCommand       `cmd:"" help:"Write sessions into files that can be read without a server."`
+	Import     importSessionCommand `cmd:"" help:"Continue an archive, or a conversation of another system, as a new session."`
+	Inspect    inspectCommand       `cmd:"" help:"Show the archive of a session in a browser, without a server."`
+	Export     exportCommand        `cmd:"" help:"Write a session as a page of HTML that opens offline."`
+	Log        logCommand           `cmd:"" help:"Print a session's events in full."`
+	Tail       tailCommand          `cmd:"" help:"Print the notices of a session, or of all, as they arrive."`
+	View       viewCommand          `cmd:"" help:"Print the present state of a session, as JSON."`
 
 	Replay  replayCommand  `cmd:"" help:"Fold a session's events from the first one and print the hash of its state."`
 	Trace   traceCommand   `cmd:"" help:"Show the timings of a session's runs, or export them to OpenTelemetry."`

@@ -192,6 +192,8 @@ func TestZeroOptionsDoNotPanic(t *testing.T) {
 		"client.Client.FailRun":            w.FailRun,
 		"client.Client.Index":              w.Index,
 		"client.Client.Interrupt":          w.Interrupt,
+		"client.Client.Deletable":          w.Deletable,
+		"client.Client.Deleter":            w.Deleter,
 		"client.Client.Pause":              w.Pause,
 		"client.Client.Restore":            w.Restore,
 		"client.Client.Resume":             w.Resume,

@@ -120,6 +120,8 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		{"decide", `{"decision": "approve", "args_hash": "` + hash + `"}`, 200},
 		{"reply", `{"output": "tea", "args_hash": "` + hash + `"}`, 409}, {"replyByLink", `{"output": "tea"}`, 404},
 		{"setAgent", `{"agent": "helper"}`, 200},
+		{"setSchedule", `{"cron": "0 9 * * 1-5", "zone": "Europe/Berlin", "input": "Write the report."}`, 200}, {"listSchedules", "", 200},
+		{"pauseSchedule", "", 200}, {"resumeSchedule", "", 200}, {"removeSchedule", "", 200},
 		{"aiSDKSend", strings.Replace(bodies["aiSDKSend"], "hidden", "s", 1), 200},
 		{"runAGUI", bodies["runAGUI"], 200},
 		{"editRun", `{"input": "other"}`, 0}, {"complete", `{"reason": "enough"}`, 0}, {"fail", `{"code": "no_answer"}`, 0}, // they depend on the run
@@ -158,7 +160,7 @@ func (d *document) call(w *world, method, path string, op *described, body strin
 			d.check(op.OperationID, of.Schema, body)
 		}
 	}
-	path = strings.NewReplacer("{agent}", "helper", "{sid}", "s", "{run}", "1", "{call}", "r1t1c0", "{seq}", d.seq).Replace(path)
+	path = strings.NewReplacer("{agent}", "helper", "{sid}", "s", "{run}", "1", "{call}", "r1t1c0", "{seq}", d.seq, "{name}", "report").Replace(path)
 	got, err := http.DefaultClient.Do(w.request("all", method, path, body))
 	if err != nil {
 		w.t.Fatal(err)

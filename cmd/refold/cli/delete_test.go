@@ -67,7 +67,7 @@ func TestDeleteFromLedger(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, sid := range []string{"s1", "s2"} {
-		_, err := w.Client.Run(w.ctx, sid, "the marker", client.RunOptions{})
+		_, err := w.Run(w.ctx, sid, "the marker", client.RunOptions{})
 		bustest.OK(t, err)
 		_, err = w.View(w.ctx, sid)
 		bustest.OK(t, err)

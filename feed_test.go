@@ -238,6 +238,7 @@ func TestReaderThatComesLateGetsNoVoidText(t *testing.T) {
 				return executor.Answer{Text: "Whole"}, nil
 			}
 			again = true
+			<-next // a text that nobody hears is lost
 			delta("Half")
 			<-next
 			return executor.Answer{}, &executor.Error{Code: "broken_off", Detail: "the connection is lost", Retryable: true}
@@ -247,14 +248,18 @@ func TestReaderThatComesLateGetsNoVoidText(t *testing.T) {
 	ok(t, err)
 	leaving, leave := context.WithCancel(ctx) // keeps what is shared by readers
 	var reading sync.WaitGroup
-	first := make(chan string, 16)
+	first, hears := make(chan string, 16), make(chan struct{})
 	reading.Go(func() {
+		heard := sync.OnceFunc(func() { close(hears) })
 		for u, err := range run.Updates(leaving) {
+			heard()
 			if text, is := u.(refold.Text); is && err == nil {
 				first <- text.Text
 			}
 		}
 	})
+	<-hears
+	next <- struct{}{}
 	if got := <-first; got != "Half" {
 		t.Fatalf("got %q", got)
 	}

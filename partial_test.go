@@ -274,7 +274,7 @@ func TestWhatAClientMayNotDoNamesTheRight(t *testing.T) {
 	owner, s := g.defined(rt, refold.Tools(shop()), refold.Model(shopModelOf("Yes?")))
 	other, err := rt.Agent("other", refold.Model(shopModelOf("No.")), refold.ServedElsewhere())
 	ok(t, err)
-	ofLog, ofCtl := `the right "read events" (the log) of the roles`, `the right "ctl" (configure sessions) of the roles operator, app`
+	ofLog, ofCtl := `the right "read events" (the log) of the roles`, `the right "ctl" (configure, hold and erase sessions) of the roles operator, eraser, app`
 	for name, c := range map[string]struct {
 		do    func() error
 		lacks string

@@ -215,7 +215,7 @@ func TestAppAskAsksAnAgentThatOthersServe(t *testing.T) {
 
 	// A session without the definition: only who may use the door ctl gives it one.
 	_, err = asker.Session("new").Ask(ctx, "Buy tea.")
-	if want := `it lacks the right "ctl" (configure sessions) of the roles operator, app`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `it lacks the right "ctl" (configure, hold and erase sessions) of the roles operator, eraser, app`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 

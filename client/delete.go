@@ -27,11 +27,16 @@ func (c *Client) Hold(ctx context.Context, sid string, held bool, reason, id str
 
 // Deletable is what the streams hold of a session.
 type Deletable struct {
-	Session string `json:"session"`
-	erase.Counts
-	Effects  uint64        `json:"effects"`     // effects and claims: they are not deleted, and are kept for an hour
-	Expected time.Duration `json:"expected_ns"` // that the deletion takes
+	Session  string        `json:"session"`
+	Events   int           `json:"events"`       // of the log
+	Notices  int           `json:"notices"`      // of REFOLD_OUT
+	Dead     int           `json:"dead_letters"` // of REFOLD_DEAD
+	Effects  uint64        `json:"effects"`      // effects and claims: they are not deleted, and are kept for an hour
+	Expected time.Duration `json:"expected_ns"`  // that the deletion takes
 }
+
+// All returns the number of messages.
+func (d *Deletable) All() int { return d.Events + d.Notices + d.Dead }
 
 // DeleteOptions are the optional parts of a deletion.
 type DeleteOptions struct {
@@ -43,9 +48,11 @@ type DeleteOptions struct {
 func (c *Client) Deletable(ctx context.Context, sid string, o DeleteOptions) (d Deletable, err error) {
 	d.Session = sid
 	expected := erase.Options(o).Expected
-	if d.Counts, err = erase.Count(ctx, c.bus, sid); err != nil {
+	counts, err := erase.Count(ctx, c.bus, sid)
+	if err != nil {
 		return d, err
 	}
+	d.Events, d.Notices, d.Dead = counts.Events, counts.Notices, counts.Dead
 	if d.Events == 0 {
 		return d, fmt.Errorf("session %s: %w", sid, ErrNoSession)
 	}
@@ -53,7 +60,7 @@ func (c *Client) Deletable(ctx context.Context, sid string, o DeleteOptions) (d 
 		d.Events, d.Expected = 0, expected(d.Notices+d.Dead)
 		return d, err
 	}
-	d.Expected = expected(d.All())
+	d.Expected = expected(counts.All())
 	d.Effects, err = c.bus.EffectsOf(ctx, sid)
 	return d, err
 }
@@ -97,7 +104,8 @@ func (d *Deleter) Delete(ctx context.Context, sid, reason string) (deleted Delet
 		}
 	}
 	d.any = true
-	deleted.Counts, err = d.eraser.Session(ctx, sid, after)
+	counts, err := d.eraser.Session(ctx, sid, after)
+	deleted.Events, deleted.Notices, deleted.Dead = counts.Events, counts.Notices, counts.Dead
 	deleted.Expected = time.Since(begun)
 	if err == nil {
 		deleted.Effects, err = d.c.bus.EffectsOf(ctx, sid)

@@ -51,6 +51,12 @@ func playReplica(t *testing.T, has []uint64) (*Journal, *replica) {
 	for subject, answer := range map[string]nats.MsgHandler{
 		b.directSubject(r.stream):            r.answerDirect,
 		"$JS.API.STREAM.MSG.GET." + r.stream: r.answerLeader,
+		// Nothing was erased.
+		"$JS.API.STREAM.MSG.GET." + b.names.ErasedStream(): func(msg *nats.Msg) {
+			if err := msg.Respond([]byte(`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`)); err != nil {
+				t.Error(err)
+			}
+		},
 	} {
 		if _, err := r.nc.Subscribe(subject, answer); err != nil {
 			t.Fatal(err)

@@ -79,9 +79,8 @@ async function send(method, path, { body, headers = {}, signal } = {}) {
 const parsed = (answer) => answer.json();
 export const get = (path, signal) => send('GET', path, { signal }).then(parsed);
 export const post = (path, body, key) => send('POST', path, { body, headers: key ? { 'Idempotency-Key': key } : {} }).then(parsed);
-export const del = (path, body, key) => send('DELETE', path, { body, headers: { 'Idempotency-Key': key } }).then(parsed);
 export const put = (path, body) => send('PUT', path, { body }).then(parsed);
-export const remove = (path) => send('DELETE', path).then(parsed);
+export const remove = (path, body, key) => send('DELETE', path, { body, headers: key ? { 'Idempotency-Key': key } : {} }).then(parsed);
 /** Returns an answer of the server as bytes. */
 export const bytes = async (path) => new Uint8Array(await (await send('GET', path)).arrayBuffer());
 

@@ -1,7 +1,7 @@
 // What may be done to a session: offered exactly where the table of runs allows it, and
 // previewed before it is sent. Pressing twice is pressing once: the key is made here.
 import { html, useMemo, useState } from './preact.js';
-import { del, may, newKey, of, post } from './api.js';
+import { may, newKey, of, post, remove } from './api.js';
 import { Form, Preview, readJSON, usePreview } from './form.js';
 import { Dialog, Wrong, lazy } from './ui.js';
 
@@ -19,8 +19,8 @@ export const actions = [
   { id: 'cancel', name: 'Cancel', type: 'RunCancelRequested', right: 'ask', when: ['running', 'waiting_input', 'paused', 'interrupting'], ask: ['reason'], danger: true, about: 'The run ends at once. A call that has begun may still take effect.' },
   { id: 'end', name: 'End session', type: 'SessionClosed', door: 'ctl', right: 'operate', when: null, ask: [], danger: true, about: 'The session takes no more requests, for good. Its runs are cancelled.' },
   { id: 'hold', name: 'Hold', type: 'SessionHeld', door: 'ctl', right: 'operate', offered: (view) => view.status !== 'erased' && !view.held, data: { held: true }, ask: ['reason'], about: 'Nobody can delete the session until the hold ends.' },
-  { id: 'hold', name: 'End hold', type: 'SessionHeld', door: 'ctl', right: 'operate', offered: (view) => Boolean(view.held), data: { held: false }, send: del, ask: ['reason'], about: 'The session can be deleted again.' },
-  { id: 'delete', name: 'Delete session', type: 'SessionErased', door: 'ctl', right: 'erase', offered: (view) => view.status !== 'erased' && !view.held, path: '', send: del, ask: ['reason'], danger: true, about: 'The session is erased, for good, and its name is not used again. The eraser of the servers deletes its text later.' },
+  { id: 'hold', name: 'End hold', type: 'SessionHeld', door: 'ctl', right: 'operate', offered: (view) => Boolean(view.held), data: { held: false }, send: remove, ask: ['reason'], about: 'The session can be deleted again.' },
+  { id: 'delete', name: 'Delete session', type: 'SessionErased', door: 'ctl', right: 'erase', offered: (view) => view.status !== 'erased' && !view.held, path: '', send: remove, ask: ['reason'], danger: true, about: 'The session is erased, for good, and its name is not used again. The eraser of the servers deletes its text later.' },
 ];
 
 /** Is an action offered in a state of a session? */

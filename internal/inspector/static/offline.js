@@ -50,6 +50,7 @@ export const remove = post;
 export const fileOf = async (path) => answer(path);
 export const stream = post;
 export const follow = () => () => {};
+export const watchLog = follow;
 export const of = (sid, rest = '') => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
 export const newKey = () => '';
 

@@ -133,18 +133,20 @@ func (j *Journal) tombstones(ctx context.Context) (of map[string]uint64, explain
 }
 
 // ErasedSince calls fn with the session of every entry of the ledger from a sequence on, and
-// returns the sequence from which the next call continues.
+// returns the sequence from which the next call continues. It needs no consumer, which
+// workers may not create. Any replica answers: the newest entries may come with a later call.
 func (j *Journal) ErasedSince(ctx context.Context, from uint64, fn func(sid string)) (next uint64, err error) {
-	last, err := j.scan(ctx, j.names.ErasedStream(), max(from, 1), func(m stored) error {
+	next = max(from, 1)
+	for m, err := range j.read(ctx, j.names.ErasedStream(), j.names.ErasedAll(), next, 0, false) {
+		if err != nil {
+			return from, fmt.Errorf("read the ledger of erased messages: %w", err)
+		}
 		if sid, err := j.names.ParseErased(m.subject); err == nil {
 			fn(sid)
 		}
-		return nil
-	})
-	if err != nil {
-		return from, fmt.Errorf("read the ledger of erased messages: %w", err)
+		next = m.seq + 1
 	}
-	return last + 1, nil
+	return next, nil
 }
 
 // lost returns how many messages of the log are missing that the ledger does not explain,

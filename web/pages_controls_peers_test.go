@@ -103,7 +103,7 @@ func TestPagePreviewsWhatComes(t *testing.T) {
 	w.act(p, "cancel", "RunCancelRequested")
 	w.defines(p, config)
 	w.act(p, "end", "SessionClosed")
-	p.Eventually(has(".title .state", "closed") + ` && !document.querySelector("[data-refold-action]")`)
+	p.Eventually(has(".title .state", "closed") + ` && [...document.querySelectorAll("[data-refold-action]")].map((e) => e.dataset.refoldAction).join() === "hold,delete"`)
 }
 
 // queue edits and removes a run that waits.

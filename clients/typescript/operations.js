@@ -87,5 +87,8 @@ const [report] = await session.schedules();
 if (!report.next) throw new Error('a schedule has no next time');
 await session.removeSchedule('report');
 await session.end();
+await session.hold({ reason: 'case 4711' });
+await session.endHold();
+await session.delete();
 
 for (const operation of left.keys()) console.log(operation);

@@ -65,6 +65,7 @@ func Open(t testing.TB, size Size) *Page {
 		chromedp.WindowSize(int(size.Width), int(size.Height)),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
 		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-back-forward-cache", true), // pages that were left would keep their streams, of six connections
 		chromedp.Flag("disable-lcd-text", true),
 		chromedp.Flag("font-render-hinting", "none"),
 		chromedp.Flag("lang", "en-US"),

@@ -144,10 +144,12 @@ func (p hostDirs) tell(out io.Writer, report sandbox.Report) {
 // untilStopped serves HTTP until dev is stopped or a part of it ends.
 func (d devCommand) untilStopped(ctx context.Context, s streams, server *devserver.Server, prefix string, ended <-chan error) error {
 	stop, err := d.serve(ctx, s, server, prefix)
-	if err != nil {
+	switch {
+	case err == nil:
+		defer stop()
+	case ctx.Err() == nil: // else it was stopped while the pages were opened
 		return err
 	}
-	defer stop()
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(s.out, "Stopping; work that has begun is finished first.")

@@ -209,7 +209,11 @@ func (j *Journal) GetBlob(ctx context.Context, ref codec.Ref) ([]byte, error) {
 // GetBlobUpTo is GetBlob with a limit of bytesMax bytes; a larger blob is ErrTooLarge.
 // It allocates for the bytes that arrive, not for the size that the store claims.
 func (j *Journal) GetBlobUpTo(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
-	content, err := j.getBlob(ctx, ref, bytesMax)
+	var content []byte
+	err := natsio.Backoff(ctx, func() (err error) {
+		content, err = j.getBlob(ctx, ref, bytesMax)
+		return err
+	})
 	if errors.Is(err, ErrOtherBytes) {
 		if _, gone := j.leaderGet(ctx, j.names.BlobsStream(), getRequest{LastFor: j.blobSubject(ref)}); errors.Is(gone, natsio.ErrNotFound) {
 			err = fmt.Errorf("%w: it was deleted during the read", natsio.ErrNotFound)
@@ -221,12 +225,22 @@ func (j *Journal) GetBlobUpTo(ctx context.Context, ref codec.Ref, bytesMax int) 
 	return content, nil
 }
 
+// errNotApplied means that a replica has a description that the leader does not have: a
+// follower may apply what is committed before the leader does, and a writer that found the
+// blob there does not store it again (TestContractR3/blobs_at_once).
+const errNotApplied = natsio.Retryable("the leader has not applied the description of the blob")
+
 func (j *Journal) getBlob(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
 	var failed error
 	next := uint64(1)
 	for range descriptionsMax {
 		m, err := j.leaderGet(ctx, j.names.BlobsStream(), getRequest{Seq: next, NextFor: j.blobSubject(ref)})
 		if errors.Is(err, natsio.ErrNotFound) {
+			if next == 1 {
+				if _, _, other := j.lookUpBlob(ctx, ref); other == nil {
+					return nil, errNotApplied
+				}
+			}
 			return nil, cmp.Or(failed, err)
 		}
 		if err != nil {

@@ -30,13 +30,14 @@ func (l *Lane) recordFloor(reply string, reconnects uint64) {
 const recreateDelay = 500 * time.Millisecond
 
 // info returns the state of the lane's consumer. It first recreates a deleted consumer,
-// if this process provisioned it.
+// if this process provisioned it. Each request has a timeout of its own: the delay and a
+// slow server must not leave the creation too little time to see its answer.
 func (l *Lane) info(ctx context.Context) (LaneInfo, error) {
-	info, err := l.server.Info(ctx)
+	info, err := l.readInfo(ctx)
 	cfg, ours := l.source.streams.LaneConfig(l.number)
 	missing := natsio.CodeOf(err) == natsio.CodeConsumerMissing && ours
 	if missing && natsio.Sleep(ctx, recreateDelay) == nil {
-		info, err = l.server.Info(ctx)
+		info, err = l.readInfo(ctx)
 	}
 	if !missing || natsio.CodeOf(err) != natsio.CodeConsumerMissing {
 		return info, err
@@ -44,6 +45,13 @@ func (l *Lane) info(ctx context.Context) (LaneInfo, error) {
 	if err := l.recreate(ctx, cfg); err != nil {
 		return info, fmt.Errorf("recreate the deleted consumer: %w", err)
 	}
+	return l.readInfo(ctx)
+}
+
+// readInfo reads the state of the lane's consumer.
+func (l *Lane) readInfo(ctx context.Context) (LaneInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
+	defer cancel()
 	return l.server.Info(ctx)
 }
 

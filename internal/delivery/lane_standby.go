@@ -54,8 +54,6 @@ const (
 // claimOrphan resets the lane if it has unacked events and no owner; left is the last
 // delivered event then. timeout is how long to probe before the next check.
 func (l *Lane) claimOrphan(ctx context.Context) (timeout time.Duration, left uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
-	defer cancel()
 	info, err := l.info(ctx)
 	switch {
 	case err != nil:

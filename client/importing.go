@@ -25,13 +25,13 @@ type ImportMessage struct {
 // one blob, long ones and files as one each. id is the event's; empty: a new ULID. Taken
 // returns the outcome.
 func (c *Client) Import(ctx context.Context, sid string, messages []ImportMessage, id string) (seq uint64, err error) {
+	if len(messages) > session.ImportedMax {
+		return 0, fmt.Errorf("import: %d messages, at most %d: leave out the oldest", len(messages), session.ImportedMax)
+	}
 	body := session.TranscriptImported{}
 	var contents []byte
 	for i := range messages {
 		m := &messages[i]
-		if len(messages) > session.ImportedMax {
-			return 0, fmt.Errorf("import: %d messages, at most %d: leave out the oldest", len(messages), session.ImportedMax)
-		}
 		line, err := c.importLine(ctx, m)
 		if err != nil {
 			return 0, fmt.Errorf("import: message %d: %w", i+1, err)

@@ -13,7 +13,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -28,12 +27,9 @@ import (
 	"github.com/refold/refold"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/browser"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
-	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/inside"
-	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/refoldtest"
 	"github.com/refold/refold/web"
 )
@@ -44,23 +40,7 @@ func onNode(t *testing.T) (*world, *bustest.Node) {
 	node := bustest.Server(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
-	b, err := bus.Connect(ctx, natsio.Options{URL: node.URL()})
-	bustest.OK(t, err)
-	t.Cleanup(b.Close)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 1))
-	_, err = engine.EnsureInstall(ctx, b, []byte(`{"v":1,"rules":1,"tools":[]}`))
-	bustest.OK(t, err)
-	carrying, stop := context.WithCancel(testbus.Context(t))
-	done := make(chan error, 1)
-	h := engine.New(b, slog.New(slog.DiscardHandler), engine.Options{})
-	go func() { done <- h.Run(carrying) }()
-	<-h.Ready()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("session-actor: %v", err)
-		}
-	})
+	t.Cleanup(carry(t, node))
 	w := &world{t: t, ctx: ctx}
 	w.rt, _ = w.beside(node)
 	w.url = w.handler(web.Options{})
@@ -299,20 +279,9 @@ func TestPageReleasesByKeyboard(t *testing.T) {
 	p := w.open(desk, "all", "/")
 	p.Do(chromedp.KeyEvent("g"), chromedp.KeyEvent("y"))
 	p.Eventually(`document.querySelector("[data-refold-release]")`)
-	reach := func(selector string) {
-		t.Helper()
-		for range 60 {
-			if browser.Value[bool](p, fmt.Sprintf(`document.activeElement.matches(%q)`, selector)) {
-				p.Do(chromedp.KeyEvent("\r"))
-				return
-			}
-			p.Do(chromedp.KeyEvent("\t"))
-		}
-		t.Fatalf("%s is not reached by Tab", selector)
-	}
-	reach("[data-refold-release]")
+	enter(p, "[data-refold-release]")
 	p.Eventually(`document.querySelector("dialog .foot .btn")`)
-	reach("dialog .foot .btn")
+	enter(p, "dialog .foot .btn")
 	p.Eventually(`!document.querySelector("dialog, [data-refold-release]")`)
 	w.want(http.StatusOK, nil, "all", "POST", "/v1/sessions/s/runs", `{"agent": "helper", "input": "Again."}`, "Prefer", "wait=60")
 }

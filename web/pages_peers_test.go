@@ -58,6 +58,17 @@ func press(p *browser.Page, selector string) {
 	browser.Value[bool](p, fmt.Sprintf(`(document.querySelector(%q).click(), true)`, selector))
 }
 
+// enter presses Tab until what a selector finds has the focus, and then Enter.
+func enter(p *browser.Page, selector string) {
+	for tabs := 0; !browser.Value[bool](p, fmt.Sprintf(`document.activeElement.matches(%q)`, selector)); tabs++ {
+		if tabs == 60 {
+			p.Eventually(fmt.Sprintf(`"%s is reached by Tab" === ""`, selector)) // fails, and says what the page shows
+		}
+		p.Do(chromedp.KeyEvent("\t"))
+	}
+	p.Do(chromedp.KeyEvent("\r"))
+}
+
 // fill writes a text into a field, as a person who replaces what is in it.
 func fill(p *browser.Page, selector, text string) {
 	p.Eventually(fmt.Sprintf(`document.querySelector(%q)`, selector))

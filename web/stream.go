@@ -64,7 +64,7 @@ func (s *stream) send(id, event string, data []byte) error {
 		b.WriteString("event: " + event + "\n")
 	}
 	b.WriteString("data: ")
-	if len(data) > 0 && data[0] == '{' { // not [DONE]
+	if json.Valid(data) { // [DONE] of the AI SDK is not
 		data = s.c.masks.json(data)
 	}
 	b.Write(data)

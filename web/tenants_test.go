@@ -32,7 +32,7 @@ var zeros = strings.Repeat("0", 64)
 
 // in returns the path of an operation in a session.
 func in(o web.Operation, sid string) string {
-	return strings.NewReplacer("{agent}", "helper", "{sid}", sid, "{run}", "1", "{call}", "r1t1c0", "{seq}", "2").Replace(o.Path)
+	return strings.NewReplacer("{agent}", "helper", "{sid}", sid, "{run}", "1", "{call}", "r1t1c0", "{seq}", "2", "{name}", "report").Replace(o.Path)
 }
 
 // status sends the request of an operation, and returns its status and the beginning of

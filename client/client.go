@@ -272,7 +272,7 @@ func (c *Client) Event(ctx context.Context, seq uint64) (session.Event, error) {
 }
 
 // Input returns the input in the event at a sequence of the log: a RunRequested, a
-// SteerRequested, a RunEdited or a ScheduleSet.
+// SteerRequested, a RunEdited, a ScheduleSet or a ChildRequested.
 func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error) {
 	e, err := c.bus.EventAt(ctx, seq)
 	if err != nil {
@@ -289,6 +289,10 @@ func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error
 		return &b.Input, err
 	case session.TypeSteerRequested:
 		var b session.SteerRequested
+		err = codec.Decode(env.Data, &b)
+		return &b.Input, err
+	case session.TypeChildRequested:
+		var b session.ChildRequested
 		err = codec.Decode(env.Data, &b)
 		return &b.Input, err
 	case session.TypeRunEdited:

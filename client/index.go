@@ -77,6 +77,8 @@ type IndexOptions struct {
 	State    []string  // one of these; nil: any
 	WaitsFor string    // empty: any
 	Model    string    // provider/model, or the model alone; empty: any
+	Parent   string    // the session whose calls they carry out; empty: any
+	Tree     string    // this session, its children, theirs, and so on; empty: any
 	Since    time.Time // the latest notice is not older
 	After    string    // cursor of the last row of the previous page
 	All      bool      // also sessions without a kept notice
@@ -237,6 +239,9 @@ func (x *indexing) latest(sids []string) (map[string]uint64, error) {
 
 func (o *IndexOptions) matches(r *IndexRow) bool {
 	model := o.Model == "" || o.Model == r.Model || o.Model == r.Provider+"/"+r.Model
+	if o.Parent != "" && o.Parent != r.Parent || o.Tree != "" && o.Tree != r.Root && o.Tree != r.Session {
+		return false
+	}
 	return model && strings.HasPrefix(r.Session, o.Name) && (o.WaitsFor == "" || o.WaitsFor == r.WaitsFor) &&
 		(len(o.State) == 0 || slices.Contains(o.State, r.State))
 }

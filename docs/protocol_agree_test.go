@@ -62,6 +62,7 @@ var unsaid = map[string]string{
 	"or declined in its place":        "two fields that exclude each other",
 	"says who answers a call":         "the kind of executor",
 	"of the answer to a call":         "the kind of executor",
+	"is of a run of another session":  "the kind of executor",
 	"grant.manifest: is only":         "who says it",
 	"is no public nkey":               "a checksum",
 	"1, 1.4 or 1.4.2":                 "a language of its own",

@@ -297,12 +297,18 @@ func (a *agreement) plain(value any, all []located, typ reflect.Type, at string)
 		switch {
 		case at == "" && name == "data" && a.start != nil:
 			next = a.goType
-		case name == "response_format":
-			next = reflect.TypeFor[session.ResponseFormat]()
+		case field.Type == reflect.TypeFor[codec.Raw]() && nested[name] != nil:
+			next = nested[name]
 		}
 		object[name] = a.plain(inner, a.inside(all, name), next, at+"/"+name)
 	}
 	return object
+}
+
+// nested are the types of fields that hold an object of another message.
+var nested = map[string]reflect.Type{
+	"agent": reflect.TypeFor[session.RunConfig](), "registry": reflect.TypeFor[session.ToolRegistrySet](),
+	"response_format": reflect.TypeFor[session.ResponseFormat](),
 }
 
 // saysNothing reports whether a value is what an optional field of this type

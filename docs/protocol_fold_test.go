@@ -236,6 +236,8 @@ func reach(t *testing.T, typ string) *folding {
 	}, planner.ToolSpec{
 		Approval: planner.ApprovalAlways, ArgsSchema: raw(t, `{"type":"object"}`),
 		Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "desk"}, ToolID: "desk.pay", ToolName: "pay",
+	}, planner.ToolSpec{
+		ArgsSchema: raw(t, `{"type":"object"}`), Executor: planner.Executor{Kind: planner.ExecutorSession}, ToolID: "desk.team", ToolName: "team",
 	})
 	record.Spaces = []spaces.Grant{embeddedGrant()}
 	payload, err := codec.Marshal(record)
@@ -260,6 +262,13 @@ func reach(t *testing.T, typ string) *folding {
 	case session.TypeReplyGiven:
 		steps[0] = `configure {"provider":"openai","model":"m1","active_tools":["wait_for"]}`
 		steps[2] = `settle r1t1 calls wait_for{"name":"payment 7"}`
+	case session.TypeChildSettled:
+		steps[0] = `configure {"provider":"openai","model":"m1","active_tools":["team"]}`
+		steps[2] = `settle r1t1 calls team{}`
+	case session.TypeChildRequested: // the first event of the child
+		steps = nil
+	case session.TypeChildStopped:
+		steps = []string{`event child {"type":"ChildRequested","data":{"call":"r1t1c0","config":{"provider":"openai","model":"m1"},"depth":1,"input":{"text":"go"},"parent":"p1","root":"p1"}}`}
 	case session.TypeRunEdited:
 		steps[2] = `run "then"`
 	case session.TypeRunResumeRequested:

@@ -40,8 +40,15 @@ func full(t *testing.T, typ string, f *folding) any {
 		}
 	case session.TypeToolRegistrySet:
 		return session.ToolRegistrySet{
-			DefaultProfile: "mine", ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t), fullQuestion(t)},
+			DefaultProfile: "mine", ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t), fullQuestion(t), fullTeam(t)},
 		}
+	case session.TypeChildRequested:
+		return session.ChildRequested{
+			Call: "r1t1c0", Config: fullConfig(t), Depth: 1, Facts: codec.Pairs{{Key: "role", Value: raw(t, `"admin"`)}}, Input: *content, Keep: true,
+			Parent: "p1", Registry: f.install.Registry.Bytes(), Roles: []string{"editor"}, Root: "p1",
+		}
+	case session.TypeChildSettled:
+		return session.ChildSettled{Cost: 7, Effect: "r1t1c0", Error: fault, Output: content, Status: "failed", Usage: usage}
 	case session.TypeToolCallsObserved:
 		return session.ToolCallsObserved{
 			Calls: []session.ObservedCall{
@@ -111,7 +118,7 @@ func fullConfig(t *testing.T) session.RunConfig {
 	t.Helper()
 	config := session.RunConfig{
 		ActiveTools: &[]string{"read_file", "host.exec"}, Budget: fullBudget(), Completion: session.CompletionExplicit,
-		DeadlinesMS: &session.DeadlinesMS{Approval: 3_600_000, Call: 60_000, Reply: 3_600_000, Run: 7_200_000, Turn: 120_000},
+		DeadlinesMS: &session.DeadlinesMS{Approval: 3_600_000, Call: 60_000, Child: 3_600_000, Reply: 3_600_000, Run: 7_200_000, Turn: 120_000},
 		Disable:     []string{"shell"}, Enable: []string{"edit_file"}, Force: []string{"host.fs.stat"}, Model: "m1",
 		Params: raw(t, `{"temperature":0.5}`), Profile: "gemini", PromptPack: "default", PromptRefs: &[]codec.Ref{codec.RefOf([]byte("x"))}, Provider: "openai",
 		Prices:   &session.Prices{CacheRead: 125_000, CacheWrite: 1_562_500, Input: 1_250_000, Models: []session.ModelPrice{{CacheRead: 1, CacheWrite: 2, Input: 3, Model: "large", Output: 4}}, Output: 10_000_000},
@@ -177,6 +184,16 @@ func fullQuestion(t *testing.T) planner.ToolSpec {
 	return tool
 }
 
+// fullTeam is fullTool for a tool that another session carries out.
+func fullTeam(t *testing.T) planner.ToolSpec {
+	t.Helper()
+	tool := fullTool(t)
+	tool.ToolID, tool.ToolName, tool.Alternates[0].ToolName = "crew.lookup", "crew", "band"
+	tool.ResourceKey = "team:{who}"
+	tool.Executor = planner.Executor{Agent: raw(t, `{"system":"Be brief."}`), Inherit: []string{planner.InheritFacts}, Keep: true, Kind: planner.ExecutorSession}
+	return tool
+}
+
 func fullProfiles(t *testing.T) []planner.Profile {
 	t.Helper()
 	return []planner.Profile{{Profile: "mine", Steps: fullSteps(t, []planner.ToolSpec{fullTool(t)}, "crm.lookup"), Tools: []string{"crm.lookup"}}}
@@ -185,7 +202,7 @@ func fullProfiles(t *testing.T) []planner.Profile {
 // fullInstall is an install record with all its fields.
 func fullInstall(t *testing.T) session.InstallRecord {
 	t.Helper()
-	config, tools := fullConfig(t), []planner.ToolSpec{fullTool(t), fullQuestion(t)}
+	config, tools := fullConfig(t), []planner.ToolSpec{fullTool(t), fullQuestion(t), fullTeam(t)}
 	own := []string{"crm.lookup"}
 	config.ActiveTools, config.Disable, config.Enable, config.Force, config.Profile = &own, own, own, own, "mine"
 	config.Steps = fullSteps(t, tools, own[0])

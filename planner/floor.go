@@ -31,7 +31,7 @@ func NewFloor(record *Registry) *Floor {
 	f := &Floor{record: record, targets: map[string]*targetFloor{}}
 	for i := range record.tools {
 		spec := &record.tools[i].spec
-		if spec.Executor.Target == "" { // nobody carries its calls out
+		if spec.Executor.Target == "" { // no bridge carries its calls out
 			continue
 		}
 		target, known := f.targets[spec.Executor.Target]

@@ -69,15 +69,22 @@ type Descriptor struct {
 
 // Executor names what carries a tool out.
 //
-//wire:rule {"if": {"properties": {"kind": {"enum": ["reply", "sleep"]}}}, "then": {"properties": {"target": false}}, "else": {"properties": {"by": false, "result_schema": false}, "required": ["target"]}}
+//wire:rule {"allOf": [{"if": {"properties": {"kind": {"enum": ["effect", "host_loop"]}}}, "then": {"required": ["target"]}, "else": {"properties": {"target": false}}}, {"if": {"properties": {"kind": {"not": {"const": "reply"}}}}, "then": {"properties": {"by": false, "result_schema": false}}}, {"if": {"properties": {"kind": {"not": {"const": "session"}}}}, "then": {"properties": {"agent": false, "inherit": false, "keep": false}}}]}
 type Executor struct {
+	// Of kind session: the config of the other session's run. What it leaves out is the
+	// calling run's model, retries and context.
+	Agent codec.Raw `msgpack:"agent,omitempty" lim:"as=actors/session.RunConfig"`
 	// Of kind reply: who may answer. approvers: who decides over approvals (the default).
 	// clients: whoever may request runs, too.
 	By string `msgpack:"by,omitempty" lim:"enum=approvers|clients"`
+	// Of kind session: what the other session takes over.
+	Inherit []string `msgpack:"inherit,omitempty" lim:"..1,item=enum=Inherit"`
+	// Of kind session: it stays open, and a later call may continue it.
+	Keep bool `msgpack:"keep,omitempty"`
 	// effect: a bridge that serves the target. host_loop: the program that drives the
-	// session. reply: whoever answers, with a ReplyGiven. sleep: the session, when the time
-	// has come.
-	Kind string `msgpack:"kind" lim:"enum=effect|host_loop|reply|sleep"`
+	// session. reply: whoever answers, with a ReplyGiven. session: a run of another session.
+	// sleep: the session, when the time has come.
+	Kind string `msgpack:"kind" lim:"enum=effect|host_loop|reply|session|sleep"`
 	// Of kind reply: JSON Schema 2020-12 of the answer. Absent: any answer counts.
 	ResultSchema codec.Raw `msgpack:"result_schema,omitempty" lim:"object"`
 	// Of the kinds effect and host_loop: the target of the bridges, or of the host loop,
@@ -97,8 +104,12 @@ const (
 	ExecutorHostLoop = "host_loop" // the program that drives the session
 	ExecutorReply    = "reply"     // whoever answers: a person, or a program
 	ExecutorSleep    = "sleep"     // the session, when the time has come
+	ExecutorSession  = "session"   // a run of another session
 	ExecutorSpace    = "space"     // the session, by a sync of a space. Reserved for the session's own tools
 )
+
+// InheritFacts is a value of Executor.Inherit: the session's facts.
+const InheritFacts = "facts"
 
 // The values of ToolSpec.Approval that are not a condition.
 const (

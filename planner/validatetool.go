@@ -90,34 +90,68 @@ func (t *tool) checkBinding(path string, from origin) *RegistryError {
 
 // check checks an executor by itself, and fills in its default.
 func (e *Executor) check(path string, from origin) *RegistryError {
-	switch {
-	case e.Kind == ExecutorReply && e.By == "":
+	if e.Kind == ExecutorReply && e.By == "" {
 		e.By = ByApprovers
-	case e.Kind == ExecutorReply && e.By != ByApprovers && e.By != ByClients:
-		return fault(path+".by", "is %s or %s, not %+q", ByApprovers, ByClients, clip(e.By, NameBytesMax))
-	case e.Kind != ExecutorReply && e.By != "":
-		return fault(path+".by", "says who answers a call of kind %s: leave it out", ExecutorReply)
 	}
 	switch e.Kind {
-	case ExecutorEffect, ExecutorHostLoop, ExecutorReply, ExecutorSleep:
+	case ExecutorEffect, ExecutorHostLoop, ExecutorReply, ExecutorSession, ExecutorSleep:
 	default:
 		if e.Kind != ExecutorSpace || from != ofSession {
-			return fault(path+".kind", "is %s, %s, %s or %s, not %+q", ExecutorEffect, ExecutorHostLoop, ExecutorReply, ExecutorSleep, clip(e.Kind, NameBytesMax))
+			return fault(path+".kind", "is %s, %s, %s, %s or %s, not %+q", ExecutorEffect, ExecutorHostLoop, ExecutorReply, ExecutorSession, ExecutorSleep, clip(e.Kind, NameBytesMax))
 		}
 	}
-	if len(e.ResultSchema) > 0 {
-		if e.Kind != ExecutorReply {
-			return fault(path+".result_schema", "is of the answer to a call of kind %s: leave it out", ExecutorReply)
-		}
-		if _, problem := CompileAnswerSchema(e.ResultSchema); problem != "" {
-			return fault(path+".result_schema", "%s", problem)
-		}
+	if bad := e.replyFault(path); bad != nil {
+		return bad
 	}
-	switch bridged := e.Kind != ExecutorReply && e.Kind != ExecutorSleep; {
+	if bad := e.sessionFault(path); bad != nil {
+		return bad
+	}
+	switch bridged := e.Kind == ExecutorEffect || e.Kind == ExecutorHostLoop || e.Kind == ExecutorSpace; {
 	case bridged && !IsName(e.Target):
 		return fault(path+".target", "is a subject token, 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(e.Target, NameBytesMax))
 	case !bridged && e.Target != "":
 		return fault(path+".target", "names who carries calls out, and nobody does of kind %s: leave it out", e.Kind)
+	}
+	return nil
+}
+
+// replyFault checks what only executors of kind reply have.
+func (e *Executor) replyFault(path string) *RegistryError {
+	switch {
+	case e.Kind == ExecutorReply && e.By != ByApprovers && e.By != ByClients:
+		return fault(path+".by", "is %s or %s, not %+q", ByApprovers, ByClients, clip(e.By, NameBytesMax))
+	case e.Kind != ExecutorReply && e.By != "":
+		return fault(path+".by", "says who answers a call of kind %s: leave it out", ExecutorReply)
+	case len(e.ResultSchema) == 0:
+		return nil
+	case e.Kind != ExecutorReply:
+		return fault(path+".result_schema", "is of the answer to a call of kind %s: leave it out", ExecutorReply)
+	}
+	if _, problem := CompileAnswerSchema(e.ResultSchema); problem != "" {
+		return fault(path+".result_schema", "%s", problem)
+	}
+	return nil
+}
+
+// sessionFault checks what only executors of kind session have.
+func (e *Executor) sessionFault(path string) *RegistryError {
+	given := ""
+	switch {
+	case e.Kind == ExecutorSession:
+	case len(e.Agent) > 0:
+		given = "agent"
+	case len(e.Inherit) > 0:
+		given = "inherit"
+	case e.Keep:
+		given = "keep"
+	}
+	if given != "" {
+		return fault(path+"."+given, "is of a run of another session, kind %s: leave it out", ExecutorSession)
+	}
+	for i, what := range e.Inherit {
+		if what != InheritFacts || i > 0 {
+			return fault(fmt.Sprintf("%s.inherit[%d]", path, i), "is %s, once, not %+q", InheritFacts, clip(what, NameBytesMax))
+		}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ const DefaultPrefix = "refold"
 var doors, classes = doorsAndClasses()
 
 func doorsAndClasses() (doors []session.Door, classes []session.Class) {
-	doors = []session.Door{session.DoorIn, session.DoorCtl, session.DoorApprove}
+	doors = []session.Door{session.DoorIn, session.DoorCtl, session.DoorApprove, session.DoorChild}
 	for _, c := range session.Classes() {
 		doors = append(doors, DoorOf(c.Class))
 		if c.Bridged {

@@ -58,6 +58,22 @@ func cut(text string) string {
 // strip returns a session's id as the client has it.
 func (c *call) strip(sid string) string { return strings.TrimPrefix(sid, c.caller.Scope) }
 
+// stripView has a view name all sessions as the client has them.
+func (c *call) stripView(v *session.View) {
+	v.Session = c.strip(v.Session)
+	if p := v.Parent; p != nil {
+		p.Session, p.Root = c.strip(p.Session), c.strip(p.Root)
+	}
+	for i := range v.Children {
+		v.Children[i].Session = c.strip(v.Children[i].Session)
+	}
+	if v.Batch != nil {
+		for i := range v.Batch.Calls {
+			v.Batch.Calls[i].Child = c.strip(v.Batch.Calls[i].Child)
+		}
+	}
+}
+
 // session returns the session.
 func (c *call) session() *refold.Session { return c.rt.Session(c.sid) }
 

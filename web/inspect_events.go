@@ -263,7 +263,7 @@ func (c *call) getState() (any, error) {
 		return nil, err
 	}
 	view := state.View() // with the hash of the whole
-	view.Session = c.strip(view.Session)
+	c.stripView(&view)
 	state.Session = view.Session
 	record, err := codec.ToJSON(state.Bytes())
 	if err != nil {

@@ -115,6 +115,8 @@ var readRoutes = []route{
 			{"state", "One of these states, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open, closed, quarantined, unknown, silent.", text},
 			{"waits_for", "What the session waits for: approval, input, model, …", text},
 			{"model", "The model of the latest run, or provider/model.", text},
+			{"parent", "A session: those that carry out its calls.", text},
+			{"tree", "A session that is no child: it, its children, theirs, and so on.", text},
 			{"since", "A time: sessions that did something since then.", map[string]any{"type": "string", "format": "date-time"}},
 			{"all", "Also the sessions that did nothing for a week, last.", map[string]any{"type": "boolean"}},
 			{"after", "The cursor of an earlier answer.", text},

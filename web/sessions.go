@@ -50,7 +50,9 @@ func (c *call) listSessions() (any, error) {
 
 // row returns a row of the index as JSON.
 func (c *call) row(of *client.IndexRow) SessionRow {
-	return SessionRow{Session: c.strip(of.Session), State: of.State, At: of.At, Summary: of.Summary}
+	row := SessionRow{Session: c.strip(of.Session), State: of.State, At: of.At, Summary: of.Summary}
+	row.Parent, row.Root = c.strip(row.Parent), c.strip(row.Root)
+	return row
 }
 
 // listing reads the query of a list.
@@ -59,11 +61,17 @@ func (c *call) listing(q url.Values) (o client.IndexOptions, limit int, err erro
 		return o, 0, problem(http.StatusBadRequest, CodeBadRequest, format, args...)
 	}
 	for name := range q {
-		if !slices.Contains([]string{"name", "state", "waits_for", "model", "since", "all", "after", "limit"}, name) {
+		if !slices.Contains([]string{"name", "state", "waits_for", "model", "parent", "tree", "since", "all", "after", "limit"}, name) {
 			return wrong("a list has no parameter %s", cut(name))
 		}
 	}
 	o = client.IndexOptions{Name: c.caller.Scope + q.Get("name"), WaitsFor: q.Get("waits_for"), Model: q.Get("model"), After: q.Get("after")}
+	if of := q.Get("parent"); of != "" {
+		o.Parent = c.caller.Scope + of
+	}
+	if of := q.Get("tree"); of != "" {
+		o.Tree = c.caller.Scope + of
+	}
 	if states := q.Get("state"); states != "" {
 		o.State = strings.Split(states, ",")
 	}
@@ -100,7 +108,7 @@ func (c *call) getSession() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Session = c.strip(v.Session)
+	c.stripView(&v)
 	return v, nil
 }
 

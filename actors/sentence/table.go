@@ -73,6 +73,11 @@ const (
 	NotAnswered
 	Slept
 	StillWaiting
+
+	// Why a session ended that carries out a call of another one.
+	ParentStopped
+	ParentClosed
+	CallCarriedOut
 )
 
 // All returns the sentences by number. The first stands for the text of somebody else.
@@ -144,4 +149,8 @@ var table = [...]string{
 	NotAnswered:  "nobody answered by the deadline",
 	Slept:        "{0} seconds have passed",
 	StillWaiting: "the run was stopped while the call waited",
+
+	ParentStopped:  "the parent's run was stopped",
+	ParentClosed:   "the parent was closed, or will not continue the session",
+	CallCarriedOut: "the run for the parent's call has ended",
 }

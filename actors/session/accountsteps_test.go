@@ -109,6 +109,12 @@ func (l *laws) countEvent(e session.Event, env session.Envelope) {
 		}
 		r := b.Settled()
 		settled(&r)
+	case session.TypeChildSettled:
+		var b session.ChildSettled
+		if codec.Decode(env.Data, &b) == nil {
+			r := b.Settled()
+			settled(&r)
+		}
 	case session.TypeToolBatchSettled:
 		var b session.ToolBatchSettled
 		if err := codec.Decode(env.Data, &b); err != nil {
@@ -206,7 +212,7 @@ func (l *laws) choice(name string) *planner.StepRule {
 	if (run.Config.StepHook != nil) != (step != nil && step.Code != "") {
 		l.t.Fatalf("%s: a hook %v, and the step is %+v", name, run.Config.StepHook != nil, step)
 	}
-	profile, _ := planner.ResolveProfile(l.turnRegistry, run.Config.Profile, l.state.Profile, run.Config.Provider)
+	profile, _ := planner.ResolveProfile(l.turnRegistry, run.Config.Profile, l.state.View().Profile, run.Config.Provider)
 	rules, from := l.turnRegistry.ProfileSteps(profile), session.StepFromProfile
 	if run.Config.Steps != nil {
 		var bad *planner.RuleError
@@ -268,7 +274,7 @@ func (l *laws) request(choice *planner.StepRule) planner.Request {
 	if choice != nil && base(choice.ActiveTools, choice.ToolRefs, planner.FromStep) || base(c.ActiveTools, c.ToolRefs, planner.FromRun) {
 		return req
 	}
-	req.Profile, req.ProfileFrom = planner.ResolveProfile(l.turnRegistry, c.Profile, l.state.Profile, c.Provider)
+	req.Profile, req.ProfileFrom = planner.ResolveProfile(l.turnRegistry, c.Profile, l.state.View().Profile, c.Provider)
 	return req
 }
 

@@ -161,12 +161,18 @@ func (s *State) openCall(i int) bool {
 		}
 	}
 	deadline, runMS := callDeadline(&s.Run.Config, s.turnRegistry.Tool(tool).DeadlineMS)
-	if s.needsNobody(c) {
+	switch {
+	case s.needsNobody(c):
 		deadline, runMS = s.waitDeadline(c), 1
+	case s.isChild(c):
+		deadline = s.Run.Config.childDeadline()
 	}
 	c.Status, c.At, c.Deadline, c.RunMS = CallOpen, s.Clock, s.Clock+deadline, runMS
 	c.Host = s.Host // replaced when it changes, never written to
 	switch {
+	case s.isChild(c):
+		c.Host = nil
+		return s.openChild(i)
 	case s.isEnable(c):
 		c.Host = nil
 		s.enableNow(i)
@@ -212,14 +218,38 @@ func callDeadline(c *RunConfig, toolMS int64) (deadline, runMS int64) {
 // calls is the folder of the effects of class tool.
 type calls struct{ ofTurn }
 
-func (calls) decode(_ string, data codec.Raw) (any, string, *refusal) {
+func (calls) decode(typ string, data codec.Raw) (any, string, *refusal) {
+	if typ == TypeChildSettled {
+		b := &ChildSettled{}
+		bad := decodeContent(data, "output", b)
+		return b, b.Effect, bad
+	}
 	b := &ToolCallSettled{}
 	bad := decodeContent(data, "output", b)
 	return b, b.Effect, bad
 }
 
 func (calls) settle(s *State, p Place, b *settlement) *refusal {
-	i, call, bad := int(p.n), b.body.(*ToolCallSettled), b.bad
+	i, bad := int(p.n), b.bad
+	child, byChild := b.body.(*ChildSettled)
+	if byChild != s.isChild(&s.Turn.Batch.Calls[i]) {
+		return refuse(RejectIllegalTransition, b.effect+" is not settled by a "+b.typ)
+	}
+	if byChild {
+		s.Turn.Batch.Calls[i].Settled = settlementHash(b.typ, b.data)
+		if bad == nil {
+			result := child.Settled()
+			bad = resultFault(&result)
+		}
+		if bad != nil {
+			s.endCall(i, CallFailed, CodeBadSettlement, bad.unusable())
+		} else {
+			s.settleChild(i, child)
+		}
+		s.closeGroup()
+		return nil
+	}
+	call := b.body.(*ToolCallSettled)
 	if bad := s.hostLoopFault(i, call); bad != nil {
 		return bad
 	}
@@ -292,6 +322,7 @@ func (s *State) endCall(i int, status CallStatus, code string, detail sentence.T
 	if s.isBeingRead(c) {
 		s.endSyncOf(c, CodeCancelled, sentence.Say(sentence.ReadForEndedCall))
 	}
+	s.stopChild(i, HaltCancel)
 	c.Status, c.Code, c.Detail, c.Seq = status, code, detail, s.Seq
 	c.Host, c.Approval = nil, nil
 	s.forgetPack(c)
@@ -708,6 +739,8 @@ func (s *State) mayBeSettled(c *Call, r *ToolCallSettled) *refusal {
 		return mismatch(r.Effect + " has another result")
 	case !c.done() && s.needsNobody(c):
 		return mismatch(r.Effect + " waits for a reply or for a time: nothing else ends it")
+	case !c.done() && s.isChild(c):
+		return mismatch(r.Effect + " waits for a run of another session: nothing else ends it")
 	case c.Status == CallOpen && !s.isHostLoop(c):
 		return mismatch(r.Effect + " is asked at a bridge: its settlement comes from there")
 	}

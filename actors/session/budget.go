@@ -19,12 +19,27 @@ func (s *State) addUsage(u *Usage) {
 	}
 	cost := s.turnPrice().cost(u)
 	s.Run.Cost, s.Cost = min(s.Run.Cost+cost, CostMax), min(s.Cost+cost, CostMax)
-	for _, t := range []*UsageTotal{&s.Run.Usage, &s.Usage} {
-		t.CacheWriteTokens += u.CacheWriteTokens
-		t.CachedTokens += u.CachedTokens
-		t.InputTokens += u.InputTokens
-		t.OutputTokens += u.OutputTokens
-		t.ReasoningTokens += u.ReasoningTokens
+	s.Run.Usage.add(u)
+	s.Usage.add(u)
+}
+
+func (t *UsageTotal) add(u *Usage) {
+	t.CacheWriteTokens += u.CacheWriteTokens
+	t.CachedTokens += u.CachedTokens
+	t.InputTokens += u.InputTokens
+	t.OutputTokens += u.OutputTokens
+	t.ReasoningTokens += u.ReasoningTokens
+}
+
+// whole returns a total as one usage, each count at most TokensMax.
+func (t *UsageTotal) whole() *Usage {
+	if *t == (UsageTotal{}) {
+		return nil
+	}
+	most := func(n int64) int64 { return min(n, TokensMax) }
+	return &Usage{
+		CacheWriteTokens: most(t.CacheWriteTokens), CachedTokens: most(t.CachedTokens), InputTokens: most(t.InputTokens),
+		OutputTokens: most(t.OutputTokens), ReasoningTokens: most(t.ReasoningTokens),
 	}
 }
 
@@ -109,6 +124,7 @@ func (s *State) limits(inputBytes int64, p *ModelPrice) [4]limit {
 		return [4]limit{}
 	}
 	run, all := &s.Run.Usage, &s.Usage
+	held, heldAll := s.reserved()
 	tokens := (inputBytes + BytesPerToken - 1) / BytesPerToken
 	cost, perOutput := int64(0), int64(0)
 	if p != nil {
@@ -116,10 +132,10 @@ func (s *State) limits(inputBytes int64, p *ModelPrice) [4]limit {
 		cost, perOutput = costOf(tokens, max(p.Input, p.CacheWrite)), p.Output
 	}
 	return [4]limit{
-		{"tokens", b.Tokens, run.InputTokens + run.OutputTokens, tokens, million},
-		{"cost", b.Cost, s.Run.Cost, cost, perOutput},
-		{"session_tokens", b.SessionTokens, all.InputTokens + all.OutputTokens, tokens, million},
-		{"session_cost", b.SessionCost, s.Cost, cost, perOutput},
+		{"tokens", b.Tokens, run.InputTokens + run.OutputTokens + held.tokens, tokens, million},
+		{"cost", b.Cost, s.Run.Cost + held.cost, cost, perOutput},
+		{"session_tokens", b.SessionTokens, all.InputTokens + all.OutputTokens + heldAll.tokens, tokens, million},
+		{"session_cost", b.SessionCost, s.Cost + heldAll.cost, cost, perOutput},
 	}
 }
 

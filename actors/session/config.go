@@ -288,6 +288,8 @@ type DeadlinesMS struct {
 	// How long a call of the kind reply waits for an answer, from when it is opened; a day
 	// if absent.
 	Reply int64 `msgpack:"reply,omitempty" lim:"DeadlineMinMS..LongMaxMS"`
+	// Deadline of a run of another session, from when the call is opened; a day if absent.
+	Child int64 `msgpack:"child,omitempty" lim:"DeadlineMinMS..LongMaxMS"`
 	// Deadline of the run, from its start, without the time that it is paused; none if
 	// absent.
 	Run int64 `msgpack:"run,omitempty" lim:"DeadlineMinMS..LongMaxMS"`
@@ -514,7 +516,7 @@ func (d *DeadlinesMS) narrowed(by *DeadlinesMS) *DeadlinesMS {
 	}
 	return &DeadlinesMS{
 		Approval: smaller(d.Approval, by.Approval), Call: smaller(d.Call, by.Call),
-		Reply: smaller(d.Reply, by.Reply), Run: smaller(d.Run, by.Run), Turn: smaller(d.Turn, by.Turn),
+		Child: smaller(d.Child, by.Child), Reply: smaller(d.Reply, by.Reply), Run: smaller(d.Run, by.Run), Turn: smaller(d.Turn, by.Turn),
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 func allDoors() []session.Door {
 	return []session.Door{
-		session.DoorIn, session.DoorCtl, session.DoorApprove, session.DoorLLM, session.DoorTool, session.DoorWake, session.DoorStep, session.DoorSpace,
+		session.DoorIn, session.DoorCtl, session.DoorApprove, session.DoorLLM, session.DoorTool, session.DoorWake, session.DoorStep, session.DoorSpace, session.DoorChild,
 	}
 }
 

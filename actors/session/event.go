@@ -27,6 +27,7 @@ const (
 	DoorTool    Door = "tool"    // tool bridges
 	DoorWake    Door = "wake"    // session-actors
 	DoorStep    Door = "step"    // step hooks
+	DoorChild   Door = "child"   // session-actors: between a session and its children
 	DoorSpace   Door = "space"   // workspace bridges
 	DoorInstall Door = "install" // install records
 )
@@ -109,6 +110,9 @@ const (
 	TypeSchedulePause       = "SchedulePauseRequested"
 	TypeScheduleResume      = "ScheduleResumeRequested"
 	TypeScheduleFired       = "ScheduleFired"
+	TypeChildRequested      = "ChildRequested"
+	TypeChildStopped        = "ChildStopped"
+	TypeChildSettled        = "ChildSettled"
 )
 
 // eventType is a row of the table of events.
@@ -125,6 +129,7 @@ type eventType struct {
 var (
 	byClients   = []Door{DoorIn, DoorCtl}
 	byOperators = []Door{DoorCtl}
+	byFamily    = []Door{DoorChild}
 )
 
 // eventTypes is the table of events. A closed session accepts settlements, which
@@ -164,6 +169,9 @@ var eventTypes = [...]eventType{
 	{name: TypeSchedulePause, doors: byOperators, eventBody: body((*State).schedulePauseRequested)},
 	{name: TypeScheduleResume, doors: byOperators, eventBody: body((*State).scheduleResumeRequested)},
 	settlementOf[ScheduleFired](kindWake, TypeScheduleFired),
+	{name: TypeChildRequested, doors: byFamily, afterClose: true, eventBody: rawBody[ChildRequested]((*State).childRequested)},
+	{name: TypeChildStopped, doors: byFamily, afterClose: true, eventBody: body((*State).childStopped)},
+	{name: TypeChildSettled, doors: byFamily, afterClose: true, settles: true, kind: kindTool, eventBody: eventBody{data: newOf[ChildSettled]}},
 	{name: TypeWorkspaceSyncRequested, doors: byOperators, eventBody: rawBody[WorkspaceSyncRequested]((*State).workspaceSyncRequested)},
 	{name: TypeWorkspaceApplyRequested, doors: byOperators, eventBody: body((*State).workspaceApplyRequested)},
 	{name: TypeWorkspaceDetached, doors: byOperators, eventBody: body((*State).workspaceDetached)},

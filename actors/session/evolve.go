@@ -38,7 +38,7 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	if s.scratch == nil {
 		s.scratch = newScratch()
 	}
-	s.withdrawn, s.progress, s.itemsBefore = s.withdrawn[:0], nil, len(s.Items)
+	s.withdrawn, s.messages, s.progress, s.itemsBefore = s.withdrawn[:0], nil, nil, len(s.Items)
 	var before standing
 	if !s.quiet {
 		before = s.standing()
@@ -113,7 +113,7 @@ func (s *State) SetQuiet(on bool) {
 // newScratch returns the scratch data with which an active state begins.
 func newScratch() *scratch { return &scratch{toolsMoved: true} }
 
-func (s *State) isIdle() bool { return s.Run == nil && len(s.withdrawn) == 0 }
+func (s *State) isIdle() bool { return s.Run == nil && len(s.withdrawn) == 0 && len(s.messages) == 0 }
 
 // releaseScratch drops what an idle session does not need.
 func (s *State) releaseScratch() {
@@ -171,6 +171,8 @@ func (s *State) addNotice(n uint64, typ string, data any) {
 func (s *State) apply(e Event) (string, *refusal) {
 	env, bad := open(e)
 	switch {
+	case s.IsErased() && bad == nil && s.answersErased(env):
+		return env.Type, nil
 	case s.IsErased() && (bad != nil || env.Type != TypeSessionTombstone):
 		return typeOfErased(env.Type), erasedRefusal()
 	case bad != nil:
@@ -196,6 +198,8 @@ func (s *State) applyType(of *eventType, door Door, env Envelope) *refusal {
 	switch {
 	case s.Closed && !of.afterClose:
 		return sessionClosedRefusal()
+	case door == DoorIn && s.parent() != nil && (of.name == TypeRunRequested || of.name == TypeSteerRequested):
+		return refuse(RejectNotPermitted, "the session carries out a call of "+s.Tree.Parent.Parent+": only operators give it other input")
 	case !of.settles:
 		return of.fold(s, door, env.Data)
 	}
@@ -485,6 +489,9 @@ func (s *State) settle(b *settlement) *refusal {
 			" of the class that "+b.typ+" settles")
 	}
 	_, status := s.statusOf(place)
+	if status != effectOpen && s.settleOwed(b) {
+		return nil
+	}
 	switch status {
 	case effectOpen:
 	case effectSettled:

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -173,7 +174,7 @@ func (in *Install) check() error {
 		return fmt.Errorf("install record: config: %s: %s", bad.code, bad.detail)
 	}
 	for i := range in.Record.Tools {
-		if fault := toolFault(&in.Record.Tools[i]); fault != "" {
+		if fault := cmp.Or(toolFault(&in.Record.Tools[i]), agentFault(in.Registry, &in.Record.Tools[i])); fault != "" {
 			return fmt.Errorf("install record: tools[%d].%s", i, fault)
 		}
 		if isSessionTool(in.Record.Tools[i].ToolID) {

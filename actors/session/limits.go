@@ -58,6 +58,17 @@ const (
 	OutputTokensMax       = 1<<31 - 1         // upper limit of output_tokens_max
 	NumberMax             = 1 << 53           // a time, a duration, a size: exact in every JSON reader
 
+	ChildDepthMax   = 4   // sessions below one another
+	ChildrenOpenMax = 16  // open children of a run
+	ChildrenMax     = 256 // children of a run
+	ChildrenKeptMax = 64  // children that a session remembers to continue
+
+	childRootBytes     = 36             // of a root's name that a child's begins with; prefixes of names have at most as many
+	childHashChars     = 26             // of a hash in a child's name: 130 bits
+	childRepeatFirstMS = 60 * 1000      // until a request is repeated first: it or its answer was lost
+	childRepeatMS      = 60 * 60 * 1000 // between later repeats
+	ChildDefaultMS     = 24 * 60 * 60 * 1000
+
 	FactsMax          = 64      // facts of a session
 	FactNameBytesMax  = 64      // a fact's name
 	FactValueBytesMax = 256     // a fact's value

@@ -40,6 +40,62 @@ func (v *Budget) limits() *refusal {
 	return nil
 }
 
+func (v *ChildRequested) limits() *refusal {
+	if bad := v.Config.limits(); bad != nil {
+		return bad.in("config")
+	}
+	if v.Depth < 1 || v.Depth > ChildDepthMax {
+		return outside("depth", int64(v.Depth), 1, ChildDepthMax)
+	}
+	if bad := v.Input.limits(); bad != nil {
+		return bad.in("input")
+	}
+	if len(v.Roles) > RolesMax {
+		return tooMany("roles", RolesMax)
+	}
+	for i := range v.Roles {
+		if len(v.Roles[i]) > RoleBytesMax {
+			return tooLong(itemOf("roles", i), RoleBytesMax)
+		}
+		if len(v.Roles[i]) < 1 {
+			return tooShort(itemOf("roles", i), 1)
+		}
+	}
+	return nil
+}
+
+func (v *ChildSettled) limits() *refusal {
+	if v.Cost != 0 && (v.Cost < 0 || v.Cost > NumberMax) {
+		return outside("cost", int64(v.Cost), 0, NumberMax)
+	}
+	if v.Error != nil {
+		if bad := v.Error.limits(); bad != nil {
+			return bad.in("error")
+		}
+	}
+	if v.Output != nil {
+		if bad := v.Output.limits(); bad != nil {
+			return bad.in("output")
+		}
+	}
+	if !isOneOf(v.Status, "succeeded", "failed", "cancelled") {
+		return noValue("status", v.Status, "succeeded", "failed", "cancelled")
+	}
+	if v.Usage != nil {
+		if bad := v.Usage.limits(); bad != nil {
+			return bad.in("usage")
+		}
+	}
+	return nil
+}
+
+func (v *ChildStopped) limits() *refusal {
+	if !isOneOf(v.How, "cancel", "interrupt", "close") {
+		return noValue("how", v.How, "cancel", "interrupt", "close")
+	}
+	return nil
+}
+
 func (v *CompactRequested) limits() *refusal {
 	if len(v.Instructions) > InstructionsBytesMax {
 		return tooLong("instructions", InstructionsBytesMax)
@@ -106,6 +162,9 @@ func (v *DeadlinesMS) limits() *refusal {
 	}
 	if v.Reply != 0 && (v.Reply < DeadlineMinMS || v.Reply > LongMaxMS) {
 		return outside("reply", int64(v.Reply), DeadlineMinMS, LongMaxMS)
+	}
+	if v.Child != 0 && (v.Child < DeadlineMinMS || v.Child > LongMaxMS) {
+		return outside("child", int64(v.Child), DeadlineMinMS, LongMaxMS)
 	}
 	if v.Run != 0 && (v.Run < DeadlineMinMS || v.Run > LongMaxMS) {
 		return outside("run", int64(v.Run), DeadlineMinMS, LongMaxMS)

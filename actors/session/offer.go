@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -27,16 +28,21 @@ type Source interface {
 	Space(seq uint64, hash codec.Hash) (*space.Manifest, error)
 }
 
-// ParseRegistrySet returns the registry in a ToolRegistrySet. It has the hash that
+// ParseRegistrySet returns the registry in a ToolRegistrySet or a ChildRequested. It has the hash that
 // the fold gave it when it accepted the event.
 func ParseRegistrySet(e Event) (*planner.Registry, error) {
 	env, bad := open(e)
-	if bad == nil && env.Type != TypeToolRegistrySet {
+	data := env.Data
+	switch {
+	case bad != nil:
+	case env.Type == TypeChildRequested:
+		data, _ = fieldOf(env.Data, "registry")
+	case env.Type != TypeToolRegistrySet:
 		bad = refuse(RejectInvalidData, "is a "+sentence.Quoted(env.Type))
 	}
 	var registry *planner.Registry
 	if bad == nil {
-		_, registry, bad = registryOf(env.Data)
+		_, registry, bad = registryOf(data)
 	}
 	if bad != nil {
 		return nil, fmt.Errorf("event %d: no registry: %s: %s", e.Seq, bad.code, bad.detail)
@@ -60,7 +66,7 @@ func registryOf(data codec.Raw) (set ToolRegistrySet, registry *planner.Registry
 		return set, nil, refuse(RejectInvalidRegistry, err.Error())
 	}
 	for i := range set.Tools {
-		if fault := toolFault(&set.Tools[i]); fault != "" {
+		if fault := cmp.Or(toolFault(&set.Tools[i]), agentFault(registry, &set.Tools[i])); fault != "" {
 			return set, nil, refuse(RejectInvalidRegistry, "tools["+strconv.Itoa(i)+"]."+fault)
 		}
 	}
@@ -103,8 +109,8 @@ func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 // that a stack does not have.
 func (s *State) orphanFault(st *spaces.Stack) *refusal {
 	registry := st.Registry
-	if s.Profile != "" && !registry.HasProfile(s.Profile) {
-		return refuse(RejectUnknownProfile, "the session's profile "+sentence.Quoted(s.Profile)+" is not in it")
+	if own := s.profile(); own != "" && !registry.HasProfile(own) {
+		return refuse(RejectUnknownProfile, "the session's profile "+sentence.Quoted(own)+" is not in it")
 	}
 	if o := s.Overrides; o != nil {
 		if bad := listsFault(registry, "the session's overrides: ", o.lists()); bad != nil {
@@ -175,7 +181,7 @@ func (s *State) toolProfileSelected(b *ToolProfileSelected) *refusal {
 	if !s.registry.HasProfile(b.Profile) {
 		return refuse(RejectUnknownProfile, "profile: the registry has no profile "+sentence.Quoted(b.Profile))
 	}
-	s.Profile, s.toolsMoved = b.Profile, true
+	s.Profile, s.toolsMoved = &b.Profile, true
 	return nil
 }
 
@@ -365,20 +371,31 @@ func layerOf(name string, specs []planner.ToolSpec) planner.Layer {
 	return planner.Layer{Name: name, Tools: tools}
 }
 
-// factsSet sets and removes facts, all of them or none.
-func (s *State) factsSet(b *FactsSet) *refusal {
-	facts := slices.Clone(s.Facts)
-	for _, pair := range b.Facts {
+// factsFault refuses facts by their names and values.
+func factsFault(facts codec.Pairs) *refusal {
+	for _, pair := range facts {
 		var value *string
-		if err := codec.Decode(pair.Value, &value); err != nil {
+		switch err := codec.Decode(pair.Value, &value); {
+		case err != nil:
 			return refuse(RejectInvalidData, "facts: "+sentence.Quoted(pair.Key)+" must be text or null")
-		}
-		switch {
 		case pair.Key == "" || len(pair.Key) > FactNameBytesMax:
 			return refuse(RejectInvalidData, "facts: a name is 1 to "+strconv.Itoa(FactNameBytesMax)+" bytes")
 		case value != nil && len(*value) > FactValueBytesMax:
 			return refuse(RejectLimitExceeded, "facts: "+sentence.Quoted(pair.Key)+" has at most "+strconv.Itoa(FactValueBytesMax)+" bytes")
 		}
+	}
+	return nil
+}
+
+// factsSet sets and removes facts, all of them or none.
+func (s *State) factsSet(b *FactsSet) *refusal {
+	facts := slices.Clone(s.Facts)
+	if bad := factsFault(b.Facts); bad != nil {
+		return bad
+	}
+	for _, pair := range b.Facts {
+		var value *string
+		_ = codec.Decode(pair.Value, &value) // it was checked
 		at, found := slices.BinarySearchFunc(facts, pair.Key, func(f planner.Fact, name string) int {
 			return strings.Compare(f.Name, name)
 		})

@@ -105,6 +105,14 @@ func (l logged) at(seq uint64) (*words, error) {
 		var b session.ReplyGiven
 		err = codec.Decode(env.Data, &b)
 		w.results = []session.ToolCallSettled{b.Settled()}
+	case session.TypeChildRequested:
+		var b session.ChildRequested
+		err = codec.Decode(env.Data, &b)
+		w.text = spelled(&b.Input)
+	case session.TypeChildSettled:
+		var b session.ChildSettled
+		err = codec.Decode(env.Data, &b)
+		w.results = []session.ToolCallSettled{b.Settled()}
 	case session.TypeWorkspaceSyncUnchanged:
 		var b session.WorkspaceSyncUnchanged
 		err = codec.Decode(env.Data, &b)

@@ -29,6 +29,7 @@ type Record struct {
 	LastPlan    codec.Hash          `msgpack:"last_plan_hash"`      // zero: none yet
 	Leaf        codec.Hash          `msgpack:"leaf"`                // BLAKE2b-256 of the latest event alone
 	Overrides   *OperatorsSet       `msgpack:"overrides,omitempty"` // of the session
+	Profile     *string             `msgpack:"profile,omitempty"`   // the one selected for the session; never empty
 	Queue       []Run               `msgpack:"queue,omitempty"`     // first in, first out
 	Registry    *spaces.RegistryPin `msgpack:"registry,omitempty"`  // absent: the install record's
 	Run         *Run                `msgpack:"run,omitempty"`       // the active one
@@ -39,12 +40,21 @@ type Record struct {
 	Closed      bool                `msgpack:"closed,omitempty"`
 	Erasure     Erasure             `msgpack:"erasure,omitempty"`
 	lastType    uint8               // index in eventTypes of the latest event's type, plus 1; not in snapshots
+	Tree        *Tree               `msgpack:"tree,omitempty"`        // absent: it is no child, and remembers none
 	Spaces      *spaces.State       `msgpack:"spaces,omitempty"`      // absent: the session never had a grant or prompt refs
 	Submissions []Submission        `msgpack:"submissions,omitempty"` // one list by name, or two: see rememberSubmission
 	Turn        *Turn               `msgpack:"turn,omitempty"`        // the latest turn, of the active run or of the last one
 	Wakes       []OpenWake          `msgpack:"wakes,omitempty"`
 	WakesAsked  uint32              `msgpack:"wakes_asked"`            // wakes numbered so far
 	WindowBytes uint32              `msgpack:"window_bytes,omitempty"` // what a model is shown of the transcript and of the open batch's results; at most MaxUint32
+}
+
+// profile returns the profile selected for the session, "" if none is.
+func (r *Record) profile() string {
+	if r.Profile == nil {
+		return ""
+	}
+	return *r.Profile
 }
 
 // Shown is the part of a record that a view shows as it is stored. A field added here
@@ -59,8 +69,6 @@ type Shown struct {
 	// The session's facts, by name.
 	Facts []planner.Fact `json:"facts,omitempty" msgpack:"facts,omitempty" lim:"..FactsMax"`
 	Host  *HostSession   `json:"host_session,omitempty" msgpack:"host,omitempty"`
-	// The profile selected for the session.
-	Profile string `json:"profile,omitempty" msgpack:"profile,omitempty" lim:"any"`
 	// How the transcript was shortened. Absent: it is shown whole.
 	Window *Window `json:"window,omitempty" msgpack:"window,omitempty"`
 	// Sequence of the latest folded event.
@@ -110,8 +118,8 @@ func (s *State) memoryInvariant() error {
 	if s.Closed && (s.Run != nil || len(s.Queue) > 0) {
 		return errors.New("the session is closed and has a run")
 	}
-	if s.Profile != "" && !s.registry.HasProfile(s.Profile) {
-		return fmt.Errorf("the registry has no profile %q", s.Profile)
+	if own := s.profile(); s.Profile != nil && !s.registry.HasProfile(own) {
+		return fmt.Errorf("the registry has no profile %q", own)
 	}
 	if o := s.Overrides; o != nil {
 		if bad := listsFault(s.registry, "", o.lists()); bad != nil {
@@ -244,10 +252,11 @@ func (s *State) wakesInvariant() error {
 // requested; only ToolOverridesSet changes its lists.
 type Run struct {
 	ShownRun
-	Answer     uint64        `msgpack:"answer,omitempty"` // sequence of the latest answer, while the run waits for input
-	Asked      *Overrides    `msgpack:"asked,omitempty"`  // the config's lists as requested, if ToolOverridesSet changed them
-	Before     Lifecycle     `msgpack:"before,omitempty"` // lifecycle of a paused run after its resume
-	Calls      []StepCall    `msgpack:"calls,omitempty"`  // of earlier turns, for step hooks alone
+	Answer     uint64        `msgpack:"answer,omitempty"`   // sequence of the latest answer, while the run waits for input
+	Asked      *Overrides    `msgpack:"asked,omitempty"`    // the config's lists as requested, if ToolOverridesSet changed them
+	Before     Lifecycle     `msgpack:"before,omitempty"`   // lifecycle of a paused run after its resume
+	Calls      []StepCall    `msgpack:"calls,omitempty"`    // of earlier turns, for step hooks alone
+	Children   uint16        `msgpack:"children,omitempty"` // runs of other sessions that it has requested
 	Config     RunConfig     `msgpack:"config"`
 	Context    codec.Raw     `msgpack:"context,omitempty"`     // for later steps; an object
 	Doubt      bool          `msgpack:"doubt,omitempty"`       // its config is checked before its next turn: see doubtFault
@@ -700,6 +709,7 @@ func (b *Batch) invariant(s *State) error {
 // data.
 type Call struct {
 	Approval       *Approval     `msgpack:"approval,omitempty"`  // while it waits for a person
+	Child          *ChildCall    `msgpack:"child,omitempty"`     // of a run of another session, while it is open
 	Arguments      string        `msgpack:"arguments,omitempty"` // until it has a result; then what the next step may read, until that begins
 	At             int64         `msgpack:"at,omitempty"`        // the session's clock at the opening
 	Code           string        `msgpack:"code,omitempty"`      // of a result that the session made

@@ -227,8 +227,8 @@ func TestContentIsNoAuthority(t *testing.T) {
 	}
 	want, got := history("hello"), history(evilTools+evilOverrides)
 	for _, w := range []*told{want, got} {
-		if w.state.Registry != nil || w.state.NextRegistry() != w.state.InstallRecord().Registry || w.state.Overrides != nil || w.state.Profile != "" {
-			t.Errorf("the session holds registry %v, overrides %v, profile %q", w.state.Registry, w.state.Overrides, w.state.Profile)
+		if w.state.Registry != nil || w.state.NextRegistry() != w.state.InstallRecord().Registry || w.state.Overrides != nil || w.state.Profile != nil {
+			t.Errorf("the session holds registry %v, overrides %v, profile %v", w.state.Registry, w.state.Overrides, w.state.Profile)
 		}
 	}
 	if got, want := got.state.Turn.Toolset, want.state.Turn.Toolset; got.Fingerprint != want.Fingerprint || got.Registry != want.Registry {

@@ -74,9 +74,9 @@ func (s *State) kindOf(c *Call) string {
 	return ""
 }
 
-// isUnbridged reports whether a call waits without a bridge: for a host loop, a reply or
-// the time.
-func (s *State) isUnbridged(c *Call) bool { return s.isHostLoop(c) || s.needsNobody(c) }
+// isUnbridged reports whether a call waits without a bridge: for a host loop, another
+// session, a reply or the time.
+func (s *State) isUnbridged(c *Call) bool { return s.isHostLoop(c) || s.isChild(c) || s.needsNobody(c) }
 
 // needsNobody reports whether no program carries a call out: it waits for a reply or
 // the time.

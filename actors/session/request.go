@@ -471,6 +471,7 @@ func (s *State) endRun(end Ended, answer *GenerationSettled) {
 		s.Turn.Batch.forgetArguments()
 	}
 	s.Last, s.Run, s.ended = &end, nil, run
+	s.answerParent(run, &end, answer)
 	x := s.spaces()
 	x.DropRun(run.Number)
 	s.requeueSteers(run)
@@ -604,6 +605,7 @@ func (s *State) interrupt() {
 	t.RetryAt = 0
 	if t.Batch != nil && t.isOpen() {
 		for i := range t.Batch.Calls {
+			s.stopChild(i, HaltInterrupt)
 			if c := &t.Batch.Calls[i]; c.Status == CallWaiting || c.Status == CallAwaiting {
 				s.endCall(i, CallCancelled, CodeCancelled, sentence.Say(sentence.NotOpened))
 			} else if c.Status == CallOpen && s.needsNobody(c) {
@@ -662,7 +664,7 @@ func (s *State) stopCalls() {
 				s.endSyncOf(c, CodeCancelled, sentence.Say(sentence.CallersRunStopped))
 			case s.needsNobody(c):
 				detail = sentence.Say(sentence.StillWaiting)
-			case !s.isHostLoop(c):
+			case !s.isUnbridged(c):
 				s.withdraw(t.call(i))
 			}
 			s.endCall(i, CallCancelled, CodeCancelled, detail)
@@ -797,6 +799,7 @@ func (s *State) sessionClosed(*SessionClosed) *refusal {
 // close ends every run, with a detail, and closes the session.
 func (s *State) close(detail sentence.Text) {
 	s.Closed = true
+	s.closeKept()
 	queue := s.Queue
 	s.Queue = nil
 	x := s.spaces()

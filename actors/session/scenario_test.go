@@ -80,7 +80,8 @@ type world struct {
 	seqs    []uint64
 	time    int64
 
-	progress []scenario.Said // of the event folded last
+	progress []scenario.Said   // of the event folded last
+	messages []session.Message // that it sent
 
 	snapshots bool // go through a snapshot after every event
 }
@@ -129,6 +130,7 @@ func (w *world) fold(a scenario.Action) (string, error) {
 	before, open := w.state.View(), w.state.Open()
 	notices, rejected := w.state.Evolve(e)
 	progress := w.state.Progress()
+	w.messages = w.state.Messages()
 	after := w.state.View()
 	w.history, w.seqs = append(w.history, e), append(w.seqs, e.Seq)
 	if set, err := session.ParseRegistrySet(e); err == nil {
@@ -193,8 +195,11 @@ func (w *world) throughSnapshot() {
 }
 
 func (w *world) show(what string) (string, error) {
-	if what == "progress" {
+	switch what {
+	case "progress":
 		return scenario.ShowProgress(w.progress), nil
+	case "messages":
+		return scenario.ShowMessages(w.messages)
 	}
 	return scenario.Show(what, w.state.View(), w.seqs, func(e session.ViewEffect) []byte {
 		for _, open := range w.state.Open() {

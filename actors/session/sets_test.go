@@ -161,6 +161,7 @@ func TestEventTypes(t *testing.T) {
 			session.TypeToolCallsObserved: {session.DoorLLM}, session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake}, session.TypeScheduleFired: {session.DoorWake}, session.TypeSessionTombstone: {session.DoorWake},
 			session.TypeWorkspaceSnapshotReady: {session.DoorSpace}, session.TypeWorkspaceSyncUnchanged: {session.DoorSpace}, session.TypeWorkspaceSyncFailed: {session.DoorSpace},
 			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep}, session.TypeApprovalDecided: {session.DoorApprove}, session.TypeReplyGiven: {session.DoorIn, session.DoorApprove},
+			session.TypeChildRequested: {session.DoorChild}, session.TypeChildStopped: {session.DoorChild}, session.TypeChildSettled: {session.DoorChild},
 		}[typ]
 		switch typ {
 		case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunCancelRequested, session.TypeRunInterrupt,

@@ -119,7 +119,7 @@ func TestRestoreRefusesWhatNoFoldLeaves(t *testing.T) {
 		"a queued run without model":     func(r *session.Record) { r.Queue[1].Config.Model = "" },
 		"a session config out of bounds": func(r *session.Record) { r.Config.QueueMax = 1000 },
 		"a session config with unknowns": func(r *session.Record) { r.Config.Run.Profile = "nosuch" },
-		"a profile that is not":          func(r *session.Record) { r.Profile = "nosuch" },
+		"a profile that is not":          func(r *session.Record) { r.Profile = new("nosuch") },
 		"no wake for a deadline":         func(r *session.Record) { r.Wakes = nil },
 		"a wake that was not asked":      func(r *session.Record) { r.Wakes[0].Number = 7 },
 		"one wake twice":                 func(r *session.Record) { r.Wakes = append(r.Wakes, r.Wakes[0]) },

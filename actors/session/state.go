@@ -30,6 +30,7 @@ type scratch struct {
 	text       *Content          // of the event being folded: an input or a model's answer
 	ended      *Run              // the last run that the event being folded ended
 	progress   []Notice          // of the last folded event, until Progress is called
+	messages   []Message         // that the last folded event sends, until Messages is called
 	withdrawn  []Withdrawal      // by the last folded event
 	toolsMoved bool              // inputs of the tool selection may have changed since the latest turn
 	quiet      bool              // notices are numbered, and not built
@@ -48,7 +49,7 @@ func (s *State) Check() error {
 	if s.Session == "" || s.Count == 0 && (s.Seq > 0 || s.Runs > 0) {
 		return fmt.Errorf("session %q is at %d after %d events", s.Session, s.Seq, s.Count)
 	}
-	for _, check := range []func() error{s.spacesInvariant, s.memoryInvariant, s.itemsInvariant, s.runsInvariant, s.wakesInvariant, s.schedulesInvariant, s.turnInvariant} {
+	for _, check := range []func() error{s.childrenInvariant, s.spacesInvariant, s.memoryInvariant, s.itemsInvariant, s.runsInvariant, s.wakesInvariant, s.schedulesInvariant, s.turnInvariant} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -263,7 +264,7 @@ const (
 // after every event. It is accurate within a half; text that a config or a pin
 // shares with another counts in each, and patterns of a pack count up to twice.
 func (s *State) Weight() int {
-	n := stateWeight + space.TextWeight(s.Session) + space.TextWeight(s.Profile)
+	n := stateWeight + space.TextWeight(s.Session) + space.TextWeight(s.profile())
 	n += cap(s.Items)*itemWeight + max(0, int(s.ItemBytes)-len(s.Items)*itemFixedBytesMax)
 	n += space.ListWeight(s.IDs) + cap(s.Wakes)*wakeWeight + cap(s.Facts)*factWeight
 	for i := range s.Facts {

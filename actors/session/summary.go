@@ -9,7 +9,11 @@ type Summary struct {
 	// State of the active run, else of the run that ended last. Absent: there was none.
 	Lifecycle Lifecycle `json:"lifecycle,omitempty" lim:"enum=running|waiting_input|paused|interrupting|completed|failed|cancelled|interrupted"`
 	// What the session waits for, as in the view.
-	WaitsFor string `json:"waits_for,omitempty" lim:"enum=nobody|model|tools|step|host_loop|approval|reply|clock|input|resume|retry|space"`
+	WaitsFor string `json:"waits_for,omitempty" lim:"enum=nobody|model|tools|step|host_loop|approval|reply|session|clock|input|resume|retry|space"`
+	// The session whose call this one carries out. Absent: it is no child.
+	Parent string `json:"parent,omitempty" lim:"@session"`
+	// Of a child: the session at the top of the tree.
+	Root string `json:"root,omitempty" lim:"@session"`
 	// The session accepts no more runs; false if absent.
 	Closed bool `json:"closed,omitempty"`
 	// The session was erased; false if absent. It is closed, too.
@@ -56,6 +60,9 @@ func (s *State) Summary() Summary {
 	v := Summary{
 		Lifecycle: s.lifecycle(), WaitsFor: s.waitsFor(), Closed: s.Closed, Erased: s.IsErased(), Queued: len(s.Queue), NextFiring: s.nextFiring(),
 		Tokens: s.Usage.InputTokens + s.Usage.OutputTokens, Cost: s.Cost,
+	}
+	if p := s.parent(); p != nil {
+		v.Parent, v.Root = p.Parent, p.Root
 	}
 	config := s.configFor()
 	switch {

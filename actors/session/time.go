@@ -96,6 +96,7 @@ func (wakes) settleOverdue(*State) {}
 // can't know more, and a live bridge would have settled the call before.
 func (s *State) settleOverdue() {
 	run, t := s.Run, s.Turn
+	s.repeatStops()
 	switch {
 	case run == nil:
 	case run.Deadline > 0 && run.Deadline <= s.Clock && run.Lifecycle != Paused:
@@ -122,6 +123,7 @@ func (s *State) settleOverdue() {
 		}
 	case t.Batch != nil:
 		s.settleOverdueCalls()
+		s.repeatChildren()
 	}
 }
 
@@ -158,7 +160,9 @@ func (s *State) settleOverdueCall(i int) {
 	if c.Sync > 0 {
 		from = "space/" + s.readEnable(c.Arguments).target()
 		s.endSyncOf(c, CodeDeadlineExceeded, noSettlement(from))
-	} else if !s.isHostLoop(c) {
+	} else if s.isChild(c) {
+		from = "session " + c.Child.Session
+	} else if !s.isUnbridged(c) {
 		from = "tool/" + callTarget(tool, c.Host)
 		s.withdraw(t.call(i))
 	}
@@ -195,12 +199,12 @@ func (s *State) nextDeadline() (int64, bool) {
 
 // runDeadline returns the earliest deadline of the active run and its open effects.
 func (s *State) runDeadline() int64 {
-	next, run, t := int64(noDeadline), s.Run, s.Turn
+	next, run, t := s.stopsRepeated(), s.Run, s.Turn
 	if run == nil {
 		return next
 	}
 	if run.Deadline > 0 && run.Lifecycle != Paused {
-		next = run.Deadline
+		next = min(next, run.Deadline)
 	}
 	switch {
 	case !s.turnIsRuns():
@@ -217,6 +221,9 @@ func (s *State) runDeadline() int64 {
 			switch c := &t.Batch.Calls[i]; c.Status {
 			case CallOpen:
 				next = min(next, c.Deadline)
+				if c.Child != nil {
+					next = min(next, c.Child.Repeat)
+				}
 			case CallAwaiting:
 				next = min(next, c.Approval.Deadline)
 			}

@@ -222,7 +222,7 @@ func baseOf(names *[]string, refs *[]codec.Ref) []string {
 // runsProfile returns the profile of the active run's next turn, and its origin.
 func (s *State) runsProfile() (string, planner.ProfileFrom) {
 	c := &s.Run.Config
-	return planner.ResolveProfile(s.turnRegistry, c.Profile, s.Profile, c.Provider)
+	return planner.ResolveProfile(s.turnRegistry, c.Profile, s.profile(), c.Provider)
 }
 
 // plannerFacts returns the facts for availability rules and capabilities.

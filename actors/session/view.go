@@ -27,10 +27,10 @@ type View struct {
 	// Open effects come first. `tools`: a call is open at a bridge, and perhaps one at a
 	// host loop too; `host_loop`: a call is open there, and perhaps one waits for a person
 	// too; `space`: a call of `extensions_enable` waits for its sync; `approval`; `reply`:
-	// somebody must answer a call, and perhaps one sleeps too; `clock`: a call sleeps. Then:
-	// `input` and `resume` of the run, or `retry`: the run waits until a generation is
-	// retried.
-	WaitsFor string `json:"waits_for" lim:"enum=nobody|model|tools|step|host_loop|approval|reply|clock|input|resume|retry|space"`
+	// somebody must answer a call, and perhaps a child is open or a call sleeps too;
+	// `session`: a child is open; `clock`: a call sleeps. Then: `input` and `resume` of the
+	// run, or `retry`: the run waits until a generation is retried.
+	WaitsFor string `json:"waits_for" lim:"enum=nobody|model|tools|step|host_loop|approval|reply|session|clock|input|resume|retry|space"`
 	// BLAKE2b-256 of the state's canonical bytes.
 	Hash string `json:"hash" lim:"@hash"`
 	// Hash chain (BLAKE2b-256) over all events.
@@ -42,11 +42,17 @@ type View struct {
 	// Hash of the registry that the next turn is offered from: the session's own, else the
 	// install record's.
 	Registry string `json:"registry" lim:"@hash"`
+	// The profile selected for the session.
+	Profile string `json:"profile,omitempty" lim:"any"`
 	// The session's lists.
 	Overrides *Overrides `json:"overrides,omitempty"`
 	// The session's schedules, by name.
 	Schedules []Schedule `json:"schedules,omitempty" lim:"..SchedulesMax"`
 	ViewSpaces
+	// Whose call the session carries out. Absent: it is no child.
+	Parent *ViewParent `json:"parent,omitempty"`
+	// The children that the session waits for or may continue. Earlier ones are closed.
+	Children []ViewChild `json:"children,omitempty"`
 	// The active run.
 	Run *ViewRun `json:"run,omitempty"`
 	// The run that ended last.
@@ -88,6 +94,29 @@ type ViewQuarantine struct {
 	Seq uint64 `json:"seq" lim:"1.."`
 	// Why it is stopped.
 	Reason string `json:"reason" lim:"any"`
+}
+
+// ViewParent says whose call a session carries out.
+type ViewParent struct {
+	// The session whose call it is.
+	Session string `json:"session" lim:"@session"`
+	// The call.
+	Call string `json:"call" lim:"@call"`
+	// The session at the top of the tree.
+	Root string `json:"root" lim:"@session"`
+	// 1: the parent is no child.
+	Depth int `json:"depth" lim:"1..ChildDepthMax"`
+}
+
+// ViewChild is a session that carries out a call of this one.
+type ViewChild struct {
+	// The child.
+	Session string `json:"session" lim:"@session"`
+	// The call. Of a child that is kept: the latest one.
+	Call string `json:"call" lim:"@call"`
+	// open: the call waits for it. stopping: the call has ended, and what the child used is
+	// not known yet. kept: a later call may continue it.
+	State string `json:"state" lim:"enum=open|stopping|kept"`
 }
 
 // ViewRun is a queued or active run.
@@ -178,6 +207,10 @@ func (s *State) View() View {
 	if s.Closed {
 		v.Status = "closed"
 	}
+	if p := s.parent(); p != nil {
+		v.Parent = &ViewParent{Session: p.Parent, Call: p.Call, Root: p.Root, Depth: p.Depth}
+	}
+	v.Children, v.Profile = s.viewChildren(), s.profile()
 	v.Held = s.Erasure == erasureHeld
 	if s.IsErased() {
 		v.Status = "erased"
@@ -240,11 +273,13 @@ func (s *State) waitsFor() string {
 			waits = "host_loop"
 		case c.Status == CallAwaiting && waits != "host_loop":
 			waits = "approval"
-		case c.Status == CallOpen && (waits == idle || waits == "clock"):
+		case c.Status != CallOpen:
+		case s.kindOf(c) == planner.ExecutorReply && (waits == idle || waits == "clock" || waits == "session"):
+			waits = "reply"
+		case s.isChild(c) && (waits == idle || waits == "clock"):
+			waits = "session"
+		case s.kindOf(c) == planner.ExecutorSleep && waits == idle:
 			waits = "clock"
-			if s.kindOf(c) == planner.ExecutorReply {
-				waits = "reply"
-			}
 		}
 	}
 	return waits
@@ -375,9 +410,11 @@ type ViewCall struct {
 	Detail string `json:"detail,omitempty" lim:"..DetailBytesMax"`
 
 	// Of a call without a result that needs no bridge: the kind of its executor.
-	Kind string `json:"kind,omitempty" lim:"enum=host_loop|reply|sleep"`
+	Kind string `json:"kind,omitempty" lim:"enum=host_loop|reply|sleep|session"`
 	// Of kind reply: who may answer.
 	By string `json:"by,omitempty" lim:"enum=approvers|clients"`
+	// Of kind session: the session whose run carries the call out, while it is open.
+	Child string `json:"child,omitempty" lim:"@session"`
 	// Set if a host loop must still carry the call out: the target of its executor.
 	HostLoop string `json:"host_loop,omitempty" lim:"@token"`
 	// JSON text, for a call that awaits approval, a call without a result that needs
@@ -479,6 +516,9 @@ func (s *State) viewBatch() *ViewBatch {
 			tool := s.tool(c.ToolID)
 			vc.HostLoop, vc.Deadline, vc.RetrySafe = tool.Executor.Target, c.Deadline, tool.RetrySafe
 			vc.IdempotencyKey = s.Session + "." + vc.Effect
+		}
+		if c.Child != nil {
+			vc.Child, vc.Deadline = c.Child.Session, c.Deadline
 		}
 		if a := c.Approval; a != nil && !s.isBeingRead(c) {
 			vc.ArgsHash, vc.Deadline = a.ArgsHash.String(), a.Deadline

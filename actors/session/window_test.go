@@ -87,7 +87,7 @@ func itemBytes(it session.Item, event func(seq uint64) session.Event) (int64, er
 		return 0, err
 	}
 	switch typ {
-	case session.TypeToolCallSettled:
+	case session.TypeToolCallSettled, session.TypeChildSettled:
 		return n + said.bytes(), nil
 	case session.TypeReplyGiven:
 		if said.Declined != "" {

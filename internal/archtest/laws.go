@@ -200,7 +200,7 @@ var repository = laws{
 	},
 	pure: []string{"codec", "planner", "space", "actors", "subjects"},
 	pureStd: []string{
-		"bytes", "cmp", "crypto/sha256", "embed", "encoding", "encoding/base64", "encoding/binary",
+		"bytes", "cmp", "crypto/sha256", "embed", "encoding", "encoding/base32", "encoding/base64", "encoding/binary",
 		"encoding/hex", "encoding/json", "errors", "fmt", "hash/fnv", "iter", "math", "math/big",
 		"math/bits", "path", "reflect", "regexp", "regexp/syntax", "slices", "strconv", "strings",
 		"unicode/utf16", "unicode/utf8",

@@ -59,7 +59,7 @@ func (s *actor) settled() bool { return s.state != nil && s.stored == s.state.Se
 type outputs struct {
 	arrival   *Delivered
 	actor     *actor
-	pending   []journal.Output  // withdrawals, effects except wakes, notices
+	pending   []journal.Output  // withdrawals, effects except wakes, events for other sessions, notices
 	wakes     []journal.Output  // stored after all else (wakes.go)
 	cancel    []string          // withdrawn effects, to be stopped on bridges once the withdrawals are stored
 	progress  []byte            // progress lines, published once everything is stored
@@ -91,8 +91,8 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	s.owesTombstone()
 	s.state.ShareRegistries(h.registries.same)
 	*o = outputs{arrival: o.arrival, actor: s, tally: counts}
-	effects, withdrawn := s.newEffects(), s.state.Withdrawals()
-	if n := len(effects) + len(withdrawn) + len(notices); n > 0 {
+	effects, withdrawn, messages := s.newEffects(), s.state.Withdrawals(), s.state.Messages()
+	if n := len(effects) + len(withdrawn) + len(messages) + len(notices); n > 0 {
 		o.pending = make([]journal.Output, 0, n)
 	}
 	for _, w := range withdrawn {
@@ -102,6 +102,10 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 		}
 	}
 	o.pending, o.wakes = appendEffects(o.pending, s.sid, effects)
+	for i := range messages {
+		id := fmt.Sprintf("%s.%d.%d", s.sid, o.arrival.Event.Seq, i)
+		o.pending = append(o.pending, journal.Output{Session: s.sid, Event: &messages[i], ID: id})
+	}
 	o.pending = appendNotices(o.pending, s.sid, notices)
 	progress := s.state.Progress()
 	for _, n := range progress {
@@ -181,6 +185,7 @@ func (s *actor) newEffects() []session.Effect {
 func (h *Host) fold(state *session.State, e session.Event) (err error) {
 	defer func() { err = recovered(recover(), err) }()
 	_, _ = h.evolve(state, e) // a rejected event is part of the history
+	_ = state.Messages()      // they are stored
 	_ = state.Progress()      // already published, or too old to matter
 	return nil
 }

@@ -203,7 +203,7 @@ const (
 	kindEffect outputKind = iota // effects and withdrawals
 	kindNotice
 	kindWake
-	kindBlob // descriptors of registries
+	kindBlob // descriptors of registries, and events for other sessions
 	kindsMax
 
 	probeSnapshots = 3 // the place of the bucket of snapshots in the results of a probe
@@ -215,6 +215,8 @@ func kindOf(o *journal.Output) outputKind {
 		return kindWake
 	case o.Notice != nil:
 		return kindNotice
+	case o.Event != nil:
+		return kindBlob
 	}
 	return kindEffect
 }
@@ -255,7 +257,8 @@ func (s *successes) add(more *successes, now time.Time) {
 }
 
 // since reports whether another session than sid has stored an output of the kind at
-// the time or later. Few events store descriptors: what answer checks must do.
+// the time or later. Few events store descriptors, or have events for other sessions:
+// what answer checks must do.
 func (s *successes) since(kind outputKind, sid string, at time.Time) bool {
 	if kind == kindBlob {
 		return true

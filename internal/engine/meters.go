@@ -35,7 +35,7 @@ var (
 	endCodes   = []string{
 		"", session.CodeLimitExceeded, session.CodeDeadlineExceeded, session.CodeOutcomeUnknown, session.CodeBadSettlement, session.CodeApprovalDenied,
 		session.CodeApprovalExpired, session.CodeCancelled, session.CodeBudget, session.CodeExplicit, session.CodeRunDeadline,
-		session.CodeTurnsMax, session.CodeTranscriptFull, spaces.CodeWorkspaceUntrusted, spaces.CodePackRefused, session.CodeAlreadyLoaded, session.CodeDeclined, session.CodeSlept,
+		session.CodeTurnsMax, session.CodeTranscriptFull, spaces.CodeWorkspaceUntrusted, spaces.CodePackRefused, session.CodeAlreadyLoaded, session.CodeDeclined, session.CodeSlept, session.CodeChildTaken,
 		session.CodeInvalidAnswer, spaces.CodeApprovalStale,
 		// Runs of clients that name what is gone.
 		string(session.RejectUnknownTool), string(session.RejectUnknownProfile), string(session.RejectWorkspaceInvalid),

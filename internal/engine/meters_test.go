@@ -33,8 +33,9 @@ import (
 type census map[string]int64
 
 func (c census) add(n int64, metric string, labels ...string) {
-	if n > 0 {
-		c[metric+"{"+strings.Join(labels, ",")+"}"] += n
+	key := metric + "{" + strings.Join(labels, ",") + "}"
+	if c[key] += n; c[key] == 0 {
+		delete(c, key)
 	}
 }
 
@@ -111,9 +112,14 @@ func play(t *testing.T, h *Host, path string, c census) {
 // playOne folds one event in the host, and again beside it for the spans.
 func playOne(t *testing.T, h *Host, s *actor, twin *session.State, e session.Event, spans *timeline.Tracker, c census) {
 	t.Helper()
-	o := &outputs{arrival: &Delivered{Event: e}}
+	o, before, cost := &outputs{arrival: &Delivered{Event: e}}, s.state.Usage, s.state.Cost
 	if err := h.next(s, o); err != nil {
 		t.Fatal(err)
+	}
+	if s.state.LastType() == session.TypeChildSettled { // the child counts what it used
+		c.add(before.InputTokens-s.state.Usage.InputTokens, "tokens", "input")
+		c.add(before.OutputTokens-s.state.Usage.OutputTokens, "tokens", "output")
+		c.add(cost-s.state.Cost, "cost")
 	}
 	h.meters.effects(o.tally, o.pending)
 	h.meters.finished([]*outputs{o}, time.UnixMilli(e.Time))

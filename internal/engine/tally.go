@@ -252,8 +252,11 @@ func (m *Meters) generation(t *tally, s *session.State, b *prior, notices, progr
 	}
 }
 
-// used counts the tokens and the cost of a generation.
+// used counts the tokens and the cost of a generation. What a child used is counted there.
 func (m *Meters) used(t *tally, s *session.State, b *prior) {
+	if s.LastType() == session.TypeChildSettled {
+		return
+	}
 	tokens := func(kind string, n int64) {
 		if n > 0 {
 			t.add(m.tokens, n, b.model, kind)

@@ -15,13 +15,15 @@ import (
 )
 
 // Output is one message that the owner of a session stores: an effect, the
-// withdrawal of one, or notices. Exactly one of the three is set. An effect of
-// class wake is stored as a message schedule.
+// withdrawal of one, notices, or an event for another session. Exactly one of the four
+// is set. An effect of class wake is stored as a message schedule.
 type Output struct {
 	Session  string
 	Effect   *session.Effect
 	Withdraw *session.Withdrawal // an effect whose claim is stored as withdrawn
 	Notice   []byte              // notices about one event, as lines of JSON
+	Event    *session.Message    // an event for another session, of the door child
+	ID       string              // of the event; the same event has the same id
 	N        uint64              // number of the last of them; 0: it has none. Of a withdrawal: the claim to store, as Store raises it; 0: the first
 
 	Awaited     bool   // of a wake: a caller waits for it, so it is stored as soon as possible
@@ -39,6 +41,9 @@ type Output struct {
 // claim does nothing and is no error. A claim of another effect, which had the name
 // before, is skipped: the withdrawal is stored as the next claim.
 //
+// Events for other sessions are stored in the order of the outputs. One may be stored
+// twice, which does no harm.
+//
 // The notices of a session are stored in order, after its effects and withdrawals, and
 // not after an output of the session that failed. So a notice never mentions an effect
 // that is not stored.
@@ -49,6 +54,7 @@ type Output struct {
 func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
 	s := storeCall{journal: j, outputs: outputs, errs: make([]error, len(outputs)), failed: map[string]int{}}
 	effects := s.begin(ctx, j.effects, (*Output).isEffect)
+	events := s.begin(ctx, j.logs, func(o *Output) bool { return o.Event != nil })
 	wakes := s.begin(ctx, j.timers, (*Output).isWake)
 	if effects.err != nil {
 		s.end(effects) // so that no notice of their sessions is sent
@@ -61,6 +67,7 @@ func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
 	s.end(notices)
 	s.needs = nil
 	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.held }))
+	s.end(events)
 	s.end(wakes) // notices don't wait for wakes, only the return does
 	return s.errs
 }
@@ -138,7 +145,7 @@ func (o *Output) isWake() bool { return o.Effect != nil && o.Effect.Class == ses
 
 // isEffect reports whether the output goes to the effects stream: an effect other than
 // a wake, or a withdrawal.
-func (o *Output) isEffect() bool { return o.Notice == nil && !o.isWake() }
+func (o *Output) isEffect() bool { return o.Notice == nil && o.Event == nil && !o.isWake() }
 
 type storeCall struct {
 	journal *Journal
@@ -281,9 +288,24 @@ func (j *Journal) writeOf(o *Output) (*write, error) {
 		w := o.Withdraw
 		name := subjects.EffectName{Class: w.Class, Target: w.Target, Session: o.Session, Effect: w.Name}
 		return j.claimWrite(subjects.ClaimName{EffectName: name, N: max(int(o.N), 1)}, Withdrawn(w))
+	case o.Event != nil:
+		return j.eventWrite(o)
 	default:
 		return j.noticeWrite(o.Session, o.N, o.Notice)
 	}
+}
+
+// eventWrite returns the write of an event for another session. The events of one
+// session are stored in order. The server drops one that it has stored lately.
+func (j *Journal) eventWrite(o *Output) (*write, error) {
+	subject, err := j.names.Log(session.DoorChild, o.Event.Session)
+	if err != nil {
+		return nil, err
+	}
+	w := &write{subject: subject, data: o.Event.Payload, order: o.Session, headers: []string{
+		subjects.HeaderMsgID, subjects.EventID(o.Event.Session, o.ID), subjects.HeaderContentType, subjects.ContentTypeMsgpack,
+	}}
+	return w, j.check(w, session.EventBytesMax)
 }
 
 // outcomeOf returns the error of an output whose write has an outcome.

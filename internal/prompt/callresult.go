@@ -160,6 +160,8 @@ func settledIn(e session.Event, call string) *session.ToolCallSettled {
 		all = []session.ToolCallSettled{*b}
 	case *session.ReplyGiven:
 		all = []session.ToolCallSettled{b.Settled()}
+	case *session.ChildSettled:
+		all = []session.ToolCallSettled{b.Settled()}
 	case *session.ToolBatchSettled:
 		all = b.Results
 	}

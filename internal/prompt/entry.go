@@ -134,6 +134,8 @@ var bodies = map[string]func() any{
 	session.TypeGenerationSettled:      func() any { return new(session.GenerationSettled) },
 	session.TypeToolCallSettled:        func() any { return new(session.ToolCallSettled) },
 	session.TypeReplyGiven:             func() any { return new(session.ReplyGiven) },
+	session.TypeChildRequested:         func() any { return new(session.ChildRequested) },
+	session.TypeChildSettled:           func() any { return new(session.ChildSettled) },
 	session.TypeToolBatchSettled:       func() any { return new(session.ToolBatchSettled) },
 	session.TypeWorkspaceSnapshotReady: func() any { return new(session.WorkspaceSnapshotReady) },
 	session.TypeWorkspaceSyncUnchanged: func() any { return new(session.WorkspaceSyncUnchanged) },
@@ -177,6 +179,8 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any, left int64) (*
 		s.kind, content = kindInput, &b.Input
 	case *session.TranscriptImported:
 		return r.imported(ctx, seq, b, left)
+	case *session.ChildRequested:
+		s.kind, content = kindInput, &b.Input
 	case *session.ApprovalDecided:
 		s.kind, s.edited = kindEdit, b.Arguments
 	case *session.ToolCallsObserved:
@@ -187,6 +191,8 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any, left int64) (*
 	case *session.ToolCallSettled:
 		return r.results(ctx, seq, left, *b)
 	case *session.ReplyGiven:
+		return r.results(ctx, seq, left, b.Settled())
+	case *session.ChildSettled:
 		return r.results(ctx, seq, left, b.Settled())
 	case *session.ToolBatchSettled:
 		return r.results(ctx, seq, left, b.Results...)

@@ -58,6 +58,8 @@ func (l *stepLog) Result(ctx context.Context, c executor.StepCall) (executor.Ste
 		settled = []session.ToolCallSettled{*b}
 	case *session.ReplyGiven:
 		settled = []session.ToolCallSettled{b.Settled()}
+	case *session.ChildSettled:
+		settled = []session.ToolCallSettled{b.Settled()}
 	}
 	for i := range settled {
 		if settled[i].Effect == c.Effect {

@@ -154,6 +154,7 @@ func doorRows() []Row {
 		answeredIfFull(door(session.DoorIn, "request runs, steer, cancel", Client, Operator, App, AppAsk, HTTP)),
 		door(session.DoorCtl, "configure, hold and erase sessions", Operator, Eraser, App),
 		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator, App),
+		door(session.DoorChild, "what sessions and their children tell each other", SessionActor),
 	}
 	for _, c := range session.Classes() {
 		rows = append(rows, door(subjects.DoorOf(c.Class), c.About, Role(c.Role)))

@@ -159,6 +159,12 @@ func (r *Reader) event(base Entry, env *session.Envelope, names Mentions, body a
 		r.given[base.Seq] = b.Results
 	case *session.ReplyGiven:
 		r.given[base.Seq] = []session.ToolCallSettled{b.Settled()}
+	case *session.ChildSettled:
+		r.given[base.Seq] = []session.ToolCallSettled{b.Settled()}
+	case *session.ChildRequested:
+		r.inputs[base.Seq], line = &b.Input, fmt.Sprintf("call %s of %s: %s", b.Call, b.Parent, Briefly(&b.Input))
+	case *session.ChildStopped:
+		line = fmt.Sprintf("%s of call %s by %s", b.How, b.Call, b.Parent)
 	case *session.WorkspaceSnapshotReady:
 		r.given[base.Seq] = synced(b.Output)
 	case *session.WorkspaceSyncUnchanged:
@@ -168,7 +174,7 @@ func (r *Reader) event(base Entry, env *session.Envelope, names Mentions, body a
 		return
 	}
 	switch t := after.Turn; env.Type {
-	case session.TypeToolCallSettled, session.TypeReplyGiven: // the line is that of its progress
+	case session.TypeToolCallSettled, session.TypeReplyGiven, session.TypeChildSettled: // the line is that of its progress
 		return
 	case session.TypeToolCallsObserved, session.TypeGenerationSettled: // an answer has a line of its own
 		if !slices.Contains(after.ItemsSince(r.length), session.Item{Role: session.RoleAssistant, Seq: base.Seq}) {

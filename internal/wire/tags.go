@@ -14,7 +14,7 @@ import (
 //	1..64        range of a number, of a text's length in bytes, or of a list's length; an end may be missing
 //	=1           the only value
 //	@token       a name of parts/Names.json
-//	as=Type      the JSON object is of another type of the package
+//	as=Type      the JSON object is of another type of the package, or of another one: as=actors/session.RunConfig
 //	enum=Prefix  the values of the package's constants with this prefix
 //	enum=a|b     these values
 //	fields=Type  the names of the fields of a config, roles and compact

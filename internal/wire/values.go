@@ -31,7 +31,11 @@ func (g *generator) value(d *declaration, expr ast.Expr, l *limits) (node, error
 		return node{"type": "string", "enum": anys(all)}, nil
 	}
 	if l.as != "" {
-		as, err := g.declared(strings.TrimPrefix(d.in.path, module+"/") + "." + l.as)
+		name := l.as
+		if !strings.Contains(name, ".") {
+			name = strings.TrimPrefix(d.in.path, module+"/") + "." + name
+		}
+		as, err := g.declared(name)
 		if err != nil {
 			return nil, err
 		}

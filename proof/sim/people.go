@@ -12,15 +12,16 @@ import (
 )
 
 // toolList has a tool that may run twice, two that may not, of which one needs
-// approval, one that sleeps, one that somebody answers, and one that a host loop
-// carries out.
+// approval, one that sleeps, one that somebody answers, one that a host loop carries
+// out, and one that another session does.
 const toolList = `"tools":[` +
 	`{"tool_id":"x.read","tool_name":"read","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true,"retry_safe":true,"access":"read"},` +
 	`{"tool_id":"x.write","tool_name":"write","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true},` +
 	`{"tool_id":"x.danger","tool_name":"danger","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"approval":"always"},` +
 	`{"tool_id":"x.wait","tool_name":"wait","args_schema":{"type":"object"},"executor":{"kind":"sleep"},"parallel_safe":true,"access":"read"},` +
 	`{"tool_id":"x.answer","tool_name":"answer","args_schema":{"type":"object"},"executor":{"kind":"reply","result_schema":{"type":"integer"}},"parallel_safe":true,"access":"read"},` +
-	`{"tool_id":"x.ask","tool_name":"ask","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"x"}%s}]`
+	`{"tool_id":"x.ask","tool_name":"ask","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"x"}%s},` +
+	`{"tool_id":"x.team","tool_name":"team","args_schema":{"type":"object"},"executor":{"kind":"session"},"parallel_safe":true}]`
 
 const deadlines = `"deadlines_ms":{"turn":90000,"call":60000,"approval":120000,"reply":120000}`
 

@@ -171,11 +171,13 @@ func (j *jetServer) sessionOf(subject string) string {
 // not known to be stored are stored again, under the same names.
 func (w world) Store(ctx context.Context, outputs []journal.Output) []error {
 	errs := make([]error, len(outputs))
-	var left, wakes, notices []int
+	var left, wakes, events, notices []int
 	for i := range outputs {
 		switch errs[i] = errRefused; {
 		case outputs[i].Notice != nil:
 			notices = append(notices, i)
+		case outputs[i].Event != nil:
+			events = append(events, i)
 		case outputs[i].Effect != nil && outputs[i].Effect.Class == session.ClassWake:
 			wakes = append(wakes, i)
 		default:
@@ -191,6 +193,7 @@ func (w world) Store(ctx context.Context, outputs []journal.Output) []error {
 		return errs
 	}
 	w.notices(ctx, outputs, notices, errs)
+	w.events(ctx, outputs, events, errs)
 	if !first {
 		w.schedules(ctx, outputs, wakes, errs)
 	}
@@ -245,7 +248,7 @@ func (w world) asks(ctx context.Context, outputs []journal.Output, left []int, e
 func (w world) notices(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
 	failed := map[string]bool{}
 	for i, o := range outputs {
-		if o.Notice == nil && (o.Effect == nil || o.Effect.Class != session.ClassWake) && errs[i] != nil {
+		if o.Notice == nil && o.Event == nil && (o.Effect == nil || o.Effect.Class != session.ClassWake) && errs[i] != nil {
 			failed[o.Session] = true
 		}
 	}
@@ -260,6 +263,24 @@ func (w world) notices(ctx context.Context, outputs []journal.Output, left []int
 		}
 		w.sim.notice(o)
 		return nil
+	})
+}
+
+// events stores events for other sessions, in order, and sometimes twice: an answer was
+// lost, and the server has forgotten the id.
+func (w world) events(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
+	w.each(ctx, outputs, left, errs, func(o *journal.Output) error {
+		if w.sim.denies() {
+			return errRefused
+		}
+		if !w.sim.calm && w.sim.faults > 0 && w.sim.draw(20) == 19 {
+			if _, err := w.sim.append(session.DoorChild, o.Event.Session, "", o.Event.Payload); err != nil {
+				return err
+			}
+			w.sim.did("event for another session stored twice")
+		}
+		_, err := w.sim.append(session.DoorChild, o.Event.Session, o.ID, o.Event.Payload)
+		return err
 	})
 }
 
@@ -327,6 +348,8 @@ func textsOf(outputs []journal.Output, some []int) (text string) {
 			text += " " + o.Session + "." + o.Effect.Name
 		case o.Withdraw != nil:
 			text += " withdraw " + o.Session + "." + o.Withdraw.Name
+		case o.Event != nil:
+			text += " event for " + o.Event.Session
 		default:
 			text += " notice " + o.Session + " " + strconv.FormatUint(o.N, 10)
 		}

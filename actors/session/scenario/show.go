@@ -38,7 +38,7 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 	case kind == "call" && name != "":
 		return call(name, v, seqs)
 	}
-	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, run, queue, spaces, prompt, skills, call r1t1c0 or effect r1t1, not %q", what)
+	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, run, queue, spaces, prompt, skills, messages, call r1t1c0 or effect r1t1, not %q", what)
 }
 
 // retryAt is a time of the session's clock in progress. It is drawn without its
@@ -52,6 +52,24 @@ func ShowProgress(progress []Said) string {
 		fmt.Fprintf(&b, "%s %s\n", p.Type, retryAt.ReplaceAll(p.Data, []byte(`"retry_at":…`)))
 	}
 	return b.String()
+}
+
+// ShowMessages draws the events that the last event sent to other sessions, for a step
+// `show messages`.
+func ShowMessages(messages []session.Message) (string, error) {
+	var b strings.Builder
+	for _, m := range messages {
+		env, err := session.ReadEnvelope(m.Payload)
+		if err != nil {
+			return "", err
+		}
+		data, err := codec.ToJSON(env.Data)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%s: %s %s\n", m.Session, env.Type, data)
+	}
+	return b.String(), nil
 }
 
 func transcript(v session.View, seqs []uint64) string {

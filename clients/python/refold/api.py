@@ -255,12 +255,16 @@ class SessionRow:
     model: str = ""
     # When a schedule requests a run next, Unix milliseconds. Absent: none does.
     next_firing: int = 0
+    # A session: a token of a subject.
+    parent: str = ""
     # A token of a subject: a provider, an executor, a profile.
     provider: str = ""
     # The session is stopped; false if absent. The rest is as of the notice before.
     quarantined: bool = False
     # Number of queued runs; 0 if absent.
     queued: int = 0
+    # A session: a token of a subject.
+    root: str = ""
     # Number of the active run, else of the run that ended last.
     run: int = 0
     # Whether the active run is paused because its budget is spent; false if absent.
@@ -273,7 +277,7 @@ class SessionRow:
     # Input and output tokens of all runs so far; 0 if absent.
     tokens: int = 0
     # What the session waits for, as in the view.
-    waits_for: Literal["nobody", "model", "tools", "step", "host_loop", "approval", "reply", "clock", "input", "resume", "retry", "space"] | None = None
+    waits_for: Literal["nobody", "model", "tools", "step", "host_loop", "approval", "reply", "session", "clock", "input", "resume", "retry", "space"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -525,9 +525,11 @@ export interface SessionRow {
   lifecycle?: 'running' | 'waiting_input' | 'paused' | 'interrupting' | 'completed' | 'failed' | 'cancelled' | 'interrupted';
   model?: string;
   next_firing?: number;
+  parent?: string;
   provider?: string;
   quarantined?: boolean;
   queued?: number;
+  root?: string;
   run?: number;
   /** The session. */
   session: string;
@@ -537,7 +539,7 @@ export interface SessionRow {
   text?: string;
   text_seq?: number;
   tokens?: number;
-  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'reply' | 'clock' | 'input' | 'resume' | 'retry' | 'space';
+  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'reply' | 'session' | 'clock' | 'input' | 'resume' | 'retry' | 'space';
 }
 
 /** More input for the active run. */
@@ -574,6 +576,8 @@ export interface Summary {
   model?: string;
   /** When a schedule requests a run next, Unix milliseconds. Absent: none does. */
   next_firing?: number;
+  /** The session whose call this one carries out. Absent: it is no child. */
+  parent?: string;
   /**
    * Provider of the active run, or of the run that this event ended; else of the config that
    * the next run has if it brings none.
@@ -583,6 +587,8 @@ export interface Summary {
   quarantined?: boolean;
   /** Number of queued runs; 0 if absent. */
   queued?: number;
+  /** Of a child: the session at the top of the tree. */
+  root?: string;
   /** Number of the active run, else of the run that ended last. */
   run?: number;
   /** Whether the active run is paused because its budget is spent; false if absent. */
@@ -597,7 +603,7 @@ export interface Summary {
   /** Input and output tokens of all runs so far; 0 if absent. */
   tokens?: number;
   /** What the session waits for, as in the view. */
-  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'reply' | 'clock' | 'input' | 'resume' | 'retry' | 'space';
+  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'reply' | 'session' | 'clock' | 'input' | 'resume' | 'retry' | 'space';
 }
 
 /** A control that the session has taken. */
@@ -713,6 +719,8 @@ export interface View {
       arguments?: string;
       /** Of kind reply: who may answer. */
       by?: 'approvers' | 'clients';
+      /** Of kind session: the session whose run carries the call out, while it is open. */
+      child?: string;
       /** Code of a result that the session gave. */
       code?: string;
       /**
@@ -729,7 +737,7 @@ export interface View {
       /** Of a host loop's call: <session>.<effect>, the same at every start. */
       idempotency_key?: string;
       /** Of a call without a result that needs no bridge: the kind of its executor. */
-      kind?: 'host_loop' | 'reply' | 'sleep';
+      kind?: 'host_loop' | 'reply' | 'sleep' | 'session';
       /** Of a call that awaits approval: the pack that it would enable. */
       pack?: ApprovalPack;
       /** Of a host loop's call: whether it may run twice; false if absent. */
@@ -753,6 +761,18 @@ export interface View {
   };
   /** Hash chain (BLAKE2b-256) over all events. */
   chain?: string;
+  /** The children that the session waits for or may continue. Earlier ones are closed. */
+  children?: Array<{
+    /** The call. Of a child that is kept: the latest one. */
+    call: string;
+    /** The child. */
+    session: string;
+    /**
+     * open: the call waits for it. stopping: the call has ended, and what the child used is
+     * not known yet. kept: a later call may continue it.
+     */
+    state: 'open' | 'stopping' | 'kept';
+  }>;
   /** Unix milliseconds: the greatest timestamp of an event, or due time of a wake, so far. */
   clock?: number;
   /** Cost of all runs, in micro-units by their prices; 0 if absent. */
@@ -836,6 +856,17 @@ export interface View {
     /** Version of the manifest. */
     version?: string;
   }>;
+  /** Whose call the session carries out. Absent: it is no child. */
+  parent?: {
+    /** The call. */
+    call: string;
+    /** 1: the parent is no child. */
+    depth: number;
+    /** The session at the top of the tree. */
+    root: string;
+    /** The session whose call it is. */
+    session: string;
+  };
   /**
    * Spaces that wait for their boundary, in the order of their requests: a workspace and
    * packs.
@@ -1175,10 +1206,11 @@ export interface View {
    * Open effects come first. `tools`: a call is open at a bridge, and perhaps one at a host
    * loop too; `host_loop`: a call is open there, and perhaps one waits for a person too;
    * `space`: a call of `extensions_enable` waits for its sync; `approval`; `reply`: somebody
-   * must answer a call, and perhaps one sleeps too; `clock`: a call sleeps. Then: `input` and
-   * `resume` of the run, or `retry`: the run waits until a generation is retried.
+   * must answer a call, and perhaps a child is open or a call sleeps too; `session`: a child
+   * is open; `clock`: a call sleeps. Then: `input` and `resume` of the run, or `retry`: the
+   * run waits until a generation is retried.
    */
-  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'reply' | 'clock' | 'input' | 'resume' | 'retry' | 'space';
+  waits_for?: 'nobody' | 'model' | 'tools' | 'step' | 'host_loop' | 'approval' | 'reply' | 'session' | 'clock' | 'input' | 'resume' | 'retry' | 'space';
   /** Limits of which nine tenths are used, and at which every later run fails. */
   warnings?: Array<{
     /**

@@ -117,6 +117,8 @@ func (c *coverage) needs() []need {
 			n.target, n.by = planner.ExecutorHostLoop+"/"+tool.Executor.Target, "the program that drives the session"
 		case planner.ExecutorReply:
 			n.target, n.by = planner.ExecutorReply, "whoever answers: "+tool.Executor.By
+		case planner.ExecutorSession:
+			n.target, n.by = planner.ExecutorSession, "another session"
 		case planner.ExecutorSleep:
 			n.target, n.by = planner.ExecutorSleep, "the session itself, when the time has come"
 		case planner.ExecutorSpace:

@@ -18,7 +18,8 @@ import (
 type sessionsCommand struct {
 	Name     string   `placeholder:"BEGINNING" help:"Only sessions whose names have this prefix."`
 	State    []string `placeholder:"STATE" enum:"running,waiting_input,paused,interrupting,completed,failed,cancelled,interrupted,open,closed,quarantined,unknown,silent" help:"Only these, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open (it had no run), closed, quarantined, unknown (its latest notice has no summary), silent (see --all)."`
-	WaitsFor string   `placeholder:"WHAT" enum:",model,tools,step,host_loop,approval,reply,clock,space,input,resume,retry,nobody,operator" default:"" help:"Only those that wait for this: model, tools, step, host_loop, approval, reply, clock, space, input, resume, retry, nobody, operator."`
+	WaitsFor string   `placeholder:"WHAT" enum:",model,tools,step,host_loop,approval,reply,session,clock,space,input,resume,retry,nobody,operator" default:"" help:"Only those that wait for this: model, tools, step, host_loop, approval, reply, session, clock, space, input, resume, retry, nobody, operator."`
+	Tree     string   `placeholder:"SESSION" help:"Only this session and its children, theirs, and so on: each below its parent."`
 	Model    string   `placeholder:"MODEL" help:"Only those whose latest run has this model: gpt-4o, or openai/gpt-4o."`
 	Since    string   `placeholder:"TIME" help:"Only those with a notice since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m, 48h or 90d."`
 	Limit    int      `default:"50" placeholder:"N" help:"Print at most this many (50)."`
@@ -36,7 +37,7 @@ waits for, provider/model, time, the latest text.`
 }
 
 func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) error {
-	o := client.IndexOptions{Name: l.Name, State: l.State, WaitsFor: l.WaitsFor, Model: l.Model, After: l.After, All: l.All}
+	o := client.IndexOptions{Name: l.Name, State: l.State, WaitsFor: l.WaitsFor, Model: l.Model, Tree: l.Tree, After: l.After, All: l.All}
 	if l.Limit < 1 {
 		return &statusError{statusUsage, "sessions: --limit is at least 1"}
 	}
@@ -88,6 +89,7 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 	out := newTable(settings.ScreenOf(s.out),
 		column{"SESSION", 8}, column{"STATE", 4}, column{"WAITS FOR", 4}, column{"MODEL", 4}, column{"AGE", 4}, column{"LATEST TEXT", 10})
 	var last client.IndexRow
+	var tree []client.IndexRow
 	n, more := 0, false
 	for row, err := range rows {
 		if err != nil {
@@ -97,8 +99,15 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 			break
 		}
 		status.show("")
-		l.print(s, out, &row, clock)
+		if l.Tree != "" {
+			tree = append(tree, row)
+		} else {
+			l.print(s, out, &row, 0, clock)
+		}
 		n, last = n+1, row
+	}
+	for _, row := range asTree(tree) {
+		l.print(s, out, &row.IndexRow, row.depth, clock)
 	}
 	status.show("")
 	out.flush()
@@ -111,10 +120,36 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 	return nil
 }
 
+// asTree orders the rows of a tree: each below its parent, oldest first, and indented
+// by two spaces for each level. A row whose parent is not listed stands at the top.
+func asTree(rows []client.IndexRow) []treeRow {
+	slices.Reverse(rows) // the newest came first
+	var ordered []treeRow
+	var below func(parent string, depth int)
+	below = func(parent string, depth int) {
+		for _, row := range rows {
+			listed := slices.ContainsFunc(rows, func(r client.IndexRow) bool { return r.Session == row.Parent })
+			if parent == "" && listed || parent != "" && row.Parent != parent {
+				continue
+			}
+			ordered = append(ordered, treeRow{row, depth})
+			below(row.Session, depth+1)
+		}
+	}
+	below("", 0)
+	return ordered
+}
+
+// treeRow is a row with its depth in the tree: 0 at the top.
+type treeRow struct {
+	client.IndexRow
+	depth int
+}
+
 // none explains an empty list, with what to do.
 func (l sessionsCommand) none() string {
 	text := "no session"
-	if l.Name != "" || len(l.State) > 0 || l.WaitsFor != "" || l.Model != "" || l.Since != "" {
+	if l.Name != "" || l.Tree != "" || len(l.State) > 0 || l.WaitsFor != "" || l.Model != "" || l.Since != "" {
 		text += " matches"
 	} else if l.All {
 		return `no session yet; to start one: refold run hello "What is here?"`
@@ -125,13 +160,13 @@ func (l sessionsCommand) none() string {
 	return text
 }
 
-func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow, clock func() time.Time) {
+func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow, depth int, clock func() time.Time) {
 	if l.JSON {
 		printJSON(s.out, row)
 		return
 	}
 	model := strings.Trim(row.Provider+"/"+row.Model, "/")
-	out.row(cell{text: row.Session}, cell{row.State, stateColor(row.State)}, cell{text: transcript.OrDash(row.WaitsFor)},
+	out.row(cell{text: strings.Repeat("  ", depth) + row.Session}, cell{row.State, stateColor(row.State)}, cell{text: transcript.OrDash(row.WaitsFor)},
 		cell{text: transcript.OrDash(model)}, cell{text: age(out.screen, row.At, clock)}, cell{text: row.Words()})
 }
 

@@ -44,6 +44,9 @@ type Conversation struct {
 	// open, and synced again when the run has ended.
 	Adopts bool
 
+	Reply     string // answers the question that the first run asks; "": it asks none
+	Scheduled bool   // a schedule requests the run
+
 	Marks  int // length of End.Spaces if nothing is wrong
 	Prompt int // number of turns that show a prompt before the transcript
 
@@ -75,7 +78,8 @@ func Open(s Source) (*Cast, error) {
 
 // Sessions of the built-in demo: a plain one, and one whose run is cancelled. A
 // third adopts a workspace, in a fourth the model enables a pack, and a fifth becomes too
-// long for its model.
+// long for its model. The run of a sixth waits for a person and for the time, and that of
+// a seventh is requested by a schedule.
 const (
 	demoSession      = "demo"
 	cancelledSession = "cancelled"
@@ -98,7 +102,7 @@ func demoCast() (*Cast, error) {
 		Conversations: []Conversation{
 			{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}, Ends: completes},
 			{ID: cancelledSession, Session: cancelledSession, Says: []string{scripted.DemoInput}, Ends: []RunEnd{{Lifecycle: string(session.Cancelled)}}, Cancelled: true},
-			workspaceConversation(), packConversation(), longConversation(),
+			workspaceConversation(), packConversation(), longConversation(), waitConversation(), scheduleConversation(),
 		},
 		Install: record,
 	}, err
@@ -165,7 +169,7 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 	script, _ := scripted.Demo()
 	return errors.Join(
 		b.Model(scriptedModel, scripted.NewModel(script)), b.Tool(hostTools, accounted{tools, ledger}),
-		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.BlobOf), ledger}), serveWorkspace(b, dir), servePack(b, ledger), serveLong(b),
+		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.BlobOf), ledger}), serveWorkspace(b, dir), servePack(b, ledger), serveLong(b), serveWait(b),
 	)
 }
 

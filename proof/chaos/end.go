@@ -185,6 +185,8 @@ func (g *gather) item(ctx context.Context, it session.Item) (Item, error) {
 		calls    session.ToolCallsObserved
 		answer   session.GenerationSettled
 		result   session.ToolCallSettled
+		reply    session.ReplyGiven
+		schedule session.ScheduleSet
 		enabled  session.WorkspaceSnapshotReady
 		contents []*session.Content
 	)
@@ -209,6 +211,10 @@ func (g *gather) item(ctx context.Context, it session.Item) (Item, error) {
 			item.Text += " " + result.Error.Code + ": " + result.Error.Detail
 		}
 		contents = append(contents, result.Output)
+	case typeOf(e, &schedule) == session.TypeScheduleSet:
+		contents = append(contents, &schedule.Input)
+	case typeOf(e, &reply) == session.TypeReplyGiven:
+		contents = append(contents, reply.Output)
 	case typeOf(e, &enabled) == session.TypeWorkspaceSnapshotReady:
 		contents = append(contents, enabled.Output)
 	default:

@@ -20,6 +20,12 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	t.started(ctx)
 	from := uint64(0)
 	for i, text := range conversation.Says {
+		if conversation.Scheduled {
+			if err := t.schedule(ctx, text); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		// The same id each time: it is one request, however often it is published.
 		id := fmt.Sprintf("run-%d", i+1)
 		var seq uint64
@@ -34,6 +40,8 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 			err = t.cancel(ctx, id)
 		case conversation.Adopts && i == 0:
 			err = t.adopt(ctx)
+		case conversation.Reply != "":
+			err = t.reply(ctx, conversation.Reply)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("request run %d: %w", i+1, err)

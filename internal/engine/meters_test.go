@@ -27,6 +27,7 @@ import (
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/planner"
 )
 
 // census is how often something was counted, by metric and labels.
@@ -130,7 +131,11 @@ func playOne(t *testing.T, h *Host, s *actor, twin *session.State, e session.Eve
 		case timeline.KindAttempt, timeline.KindCompaction:
 			c.add(1, "refold.turn.duration")
 		case timeline.KindCall:
-			c.add(1, "refold.call.duration")
+			class := string(session.ClassTool)
+			if span.Call.Kind != "" && span.Call.Kind != planner.ExecutorHostLoop {
+				class = span.Call.Kind
+			}
+			c.add(1, "refold.call.duration", class)
 		case timeline.KindApproval:
 			decision := span.Decision
 			if span.Call.Edited && decision == timeline.Approved {
@@ -221,8 +226,10 @@ func TestCountersEqualACensus(t *testing.T) {
 						}
 					case "refold.cost":
 						got.add(int64(p.Value), "cost")
-					case "refold.turn.duration", "refold.call.duration":
+					case "refold.turn.duration":
 						got.add(int64(p.Dist.Count), m.Desc.Name)
+					case "refold.call.duration":
+						got.add(int64(p.Dist.Count), m.Desc.Name, p.Labels[0])
 					case "refold.calls":
 						got.add(int64(p.Value), m.Desc.Name, p.Labels[1])
 					}

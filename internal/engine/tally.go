@@ -274,7 +274,7 @@ func (m *Meters) used(t *tally, s *session.State, b *prior) {
 // call counts the result of a call. A tool that the registry does not have counts
 // as "other": models make up names.
 func (m *Meters) call(t *tally, s *session.State, b *prior, c session.CallSettled) {
-	tool, target := meter.Other, meter.Other
+	tool, class, target := meter.Other, string(session.ClassTool), meter.Other
 	registry := b.registry
 	if registry == nil {
 		registry = s.TurnRegistry()
@@ -282,13 +282,16 @@ func (m *Meters) call(t *tally, s *session.State, b *prior, c session.CallSettle
 	if at, known := registry.Lookup(c.ToolName); known {
 		spec := registry.Tool(at)
 		tool, target = c.ToolName, spec.Executor.Target
+		if target == "" {
+			class = spec.Executor.Kind // no bridge carries it out
+		}
 	}
 	t.add(m.calls, 1, tool, string(c.Status))
 	if c.Status == session.CallUnknown {
 		t.add(m.unknown, 1, string(session.ClassTool), target)
 	}
 	if i := callOf(c.Effect); i >= 0 && b.calls[i] > 0 {
-		t.record(m.callDuration, s.Clock-b.calls[i], string(session.ClassTool), target)
+		t.record(m.callDuration, s.Clock-b.calls[i], class, target)
 	}
 }
 

@@ -149,6 +149,11 @@ func (g *gather) replay(ctx context.Context, own *client.Replayed) (differences 
 	if err != nil {
 		return nil, err
 	}
+	if view.Seq > own.Seq { // a session-actor that began anew has settled a wake that was late
+		if own, err = g.client.Replay(ctx, g.sid, view.Seq, nil); err != nil {
+			return nil, err
+		}
+	}
 	if view.Seq != own.Seq || view.Hash != own.Hash.String() {
 		differences = append(differences, fmt.Sprintf("the session-actor has %s at %d, the log gives %s at %d", view.Hash, view.Seq, own.Hash, own.Seq))
 	}

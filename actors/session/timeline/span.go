@@ -98,6 +98,7 @@ type Call struct {
 	ToolID    string             `json:"tool_id"`
 	ToolName  string             `json:"tool_name"`
 	Status    session.CallStatus `json:"status,omitempty"`
+	Kind      string             `json:"kind,omitempty"` // host_loop, reply, sleep, session; empty: a bridge carries it out
 	RetrySafe bool               `json:"retry_safe,omitempty"`
 	Edited    bool               `json:"edited,omitempty"` // a person changed its arguments
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/planner"
 )
 
 // Tracker holds the open spans of one session's sampled runs. It is empty while no
@@ -249,13 +250,27 @@ func (t *Tracker) begin(s *session.State, k key, caller string) {
 		span.Calls, span.Plan = len(batch.Plan.Groups[k.n]), batch.PlanHash.String()
 	case KindCall, KindApproval:
 		call := &s.Turn.Batch.Calls[k.n]
-		span.Call = &Call{ToolID: call.ToolID, ToolName: call.ToolName, RetrySafe: s.IsRetrySafe(call), Edited: call.Edit > 0}
+		span.Call = &Call{ToolID: call.ToolID, ToolName: call.ToolName, Kind: unbridged(s, call.ToolID), RetrySafe: s.IsRetrySafe(call), Edited: call.Edit > 0}
 		group = uint32(s.Turn.Batch.Group)
 	}
 	if k.kind != KindRun {
 		span.Parent = t.open[t.at(k.parent(group))].span.Place
 	}
 	t.open = append(t.open, part{key: k, span: span})
+}
+
+// unbridged returns the executor's kind of a tool that no bridge carries out.
+func unbridged(s *session.State, tool string) string {
+	registry := s.TurnRegistry()
+	at, known := registry.Lookup(tool)
+	if !known {
+		return ""
+	}
+	switch kind := registry.Tool(at).Executor.Kind; kind {
+	case planner.ExecutorHostLoop, planner.ExecutorReply, planner.ExecutorSleep, planner.ExecutorSession:
+		return kind
+	}
+	return ""
 }
 
 // counts records in its run that a turn has begun.

@@ -47,6 +47,7 @@ const (
 	attrCalls     = "refold.calls"
 	attrToolID    = "refold.tool_id"
 	attrStatus    = "refold.status"
+	attrKind      = "refold.kind"
 	attrRetrySafe = "refold.retry_safe"
 	attrDecision  = "refold.decision"
 	attrEdited    = "refold.edited"

@@ -51,6 +51,9 @@ func (f Form) Render(sid string, s *timeline.Span) *tracepb.Span {
 	case timeline.KindCall:
 		add(text(attrEffect, s.Place), text(attrToolName, s.Call.ToolName), text(attrToolID, s.Call.ToolID),
 			text(attrStatus, string(s.Call.Status)), truth(attrRetrySafe, s.Call.RetrySafe))
+		if s.Call.Kind != "" {
+			add(text(attrKind, s.Call.Kind))
+		}
 	case timeline.KindApproval:
 		add(text(attrToolName, s.Call.ToolName), text(attrDecision, s.Decision), truth(attrEdited, s.Call.Edited))
 	case timeline.KindPause:

@@ -44,6 +44,12 @@ func (s *Session) Questions(ctx context.Context) ([]Question, error) {
 	return s.rt.client.Questions(ctx, s.id)
 }
 
+// Questions returns the calls of all sessions that wait for a reply, by session and in
+// order: an inbox for a program that shows them to people. It needs a session-actor.
+func (rt *Runtime) Questions(ctx context.Context) ([]Question, error) {
+	return rt.client.Questions(ctx, "")
+}
+
 // Reply answers a question. Where the question has a schema, answer is one JSON text. It
 // fails with ErrStale if the call has a result by now or asks something else, and as
 // invalid_data with an answer that the schema does not allow: then the call waits on. The

@@ -8,8 +8,8 @@ import (
 )
 
 // asker is an agent whose model asks, sleeps, and waits for a payment.
-func asker(t *exampleT) *refold.Agent {
-	a, err := refoldtest.Open(t).Agent("desk",
+func asker(rt *refold.Runtime) *refold.Agent {
+	a, err := rt.Agent("desk",
 		refold.Model(refoldtest.Model(
 			refoldtest.Calls(refoldtest.To("ask_person", map[string]string{"question": "Which colour?"})),
 			refoldtest.Calls(refoldtest.To("sleep", map[string]int{"seconds": 1})),
@@ -24,7 +24,7 @@ func asker(t *exampleT) *refold.Agent {
 func ExampleAskPerson() {
 	ctx, t := exampleContext()
 	defer t.end()
-	s := asker(t).Session("fence")
+	s := asker(refoldtest.Open(t)).Session("fence")
 	run, err := s.Ask(ctx, "Paint the fence.")
 	check(err)
 	for u, err := range run.Updates(ctx) {
@@ -57,14 +57,14 @@ func ExampleAskPerson() {
 func ExampleQuestion() {
 	ctx, t := exampleContext()
 	defer t.end()
-	s := asker(t).Session("fence")
-	_, err := s.Ask(ctx, "Paint the fence.")
+	rt := refoldtest.Open(t)
+	_, err := asker(rt).Session("fence").Ask(ctx, "Paint the fence.")
 	check(err)
 	var questions []refold.Question
 	for len(questions) == 0 {
-		questions, err = s.Questions(ctx)
+		questions, err = rt.Questions(ctx) // of all sessions
 		check(err)
 	}
-	fmt.Println(questions[0].Call, questions[0].ToolName, questions[0].Arguments)
-	// Output: r1t1c0 ask_person {"question":"Which colour?"}
+	fmt.Println(questions[0].Session, questions[0].Call, questions[0].ToolName, questions[0].Arguments)
+	// Output: fence r1t1c0 ask_person {"question":"Which colour?"}
 }

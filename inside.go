@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,7 +93,7 @@ func (w within) Set(ctx context.Context, agent, sid string) error {
 }
 
 // Ask implements inside.Runtime.
-func (w within) Ask(ctx context.Context, agent, sid, text string, o client.RunOptions) (inside.Asked, error) {
+func (w within) Ask(ctx context.Context, agent, sid, text string, o client.RunOptions, tools ...json.RawMessage) (inside.Asked, error) {
 	s := &Session{rt: w.rt, id: sid}
 	if agent == "" {
 		return asked(s.request(ctx, text, o))
@@ -101,8 +102,63 @@ func (w within) Ask(ctx context.Context, agent, sid, text string, o client.RunOp
 	if s.agent, err = w.agent(agent); err != nil {
 		return inside.Asked{}, err
 	}
+	var left []string
+	if len(tools) > 0 {
+		if s.agent, left, err = s.agent.with(tools); err != nil {
+			return inside.Asked{}, fmt.Errorf("agent %s: %w", agent, err)
+		}
+	}
 	o.Agent = s.agent.hash
-	return asked(s.ask(ctx, text, o))
+	run, err := asked(s.ask(ctx, text, o))
+	run.Left = left
+	return run, err
+}
+
+// with returns the agent with more tools, which nobody serves, and the names of those
+// that it has already.
+func (a *Agent) with(tools []json.RawMessage) (more *Agent, left []string, err error) {
+	type spec struct {
+		ID   string `json:"tool_id"`
+		Name string `json:"tool_name"`
+	}
+	registry, config, has := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]bool{}
+	var all, named []json.RawMessage
+	if err := errors.Join(json.Unmarshal(a.tools, &registry), json.Unmarshal(a.config, &config), json.Unmarshal(registry["tools"], &all)); err != nil {
+		return nil, nil, err
+	}
+	own := len(all)
+	for i, raw := range slices.Concat(all, tools) {
+		var tool spec
+		switch err := json.Unmarshal(raw, &tool); {
+		case err != nil:
+			return nil, nil, err
+		case i < own:
+		case has[tool.ID], has[tool.Name]:
+			left = append(left, tool.Name)
+			continue
+		default:
+			all = append(all, raw)
+			named = append(named, json.RawMessage(`"`+tool.ID+`"`))
+		}
+		has[tool.ID], has[tool.Name] = true, true
+	}
+	if config["active_tools"] != nil { // else the model is shown all tools of the registry
+		var active []json.RawMessage
+		if err := json.Unmarshal(config["active_tools"], &active); err != nil {
+			return nil, nil, err
+		}
+		config["active_tools"], _ = json.Marshal(append(active, named...)) // JSON can be encoded
+	}
+	more = &Agent{rt: a.rt, name: a.name, bare: a.bare, defined: map[string]bool{}}
+	registry["tools"], _ = json.Marshal(all)
+	more.tools, _ = json.Marshal(registry)
+	more.config, _ = json.Marshal(config)
+	hash, err := client.DefinitionOf(more.config, more.tools)
+	if err != nil {
+		return nil, nil, &client.RejectedError{Code: session.RejectInvalidRegistry, Detail: err.Error()}
+	}
+	more.hash = hash.String()
+	return more, left, nil
 }
 
 func asked(r *Run, seq uint64, err error) (inside.Asked, error) {

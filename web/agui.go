@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,7 @@ func (c *call) runAGUI() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &aguiRun{c: c, in: in, results: map[string]bool{}, gone: func() {}}
+	a := &aguiRun{c: c, in: in, results: map[string]bool{}, replies: map[string]bool{}, gone: func() {}}
 	defer func() { a.gone() }()
 	if err := c.bounded(a.begin); err != nil {
 		return nil, err
@@ -68,7 +69,12 @@ func (a *aguiRun) begin() error {
 		return err
 	case len(a.in.Resume) > 0:
 		return a.decide()
-	case a.in.Message != nil:
+	case len(a.in.Results) > 0:
+		if replies, err := a.reply(); err != nil || replies {
+			return cmp.Or(err, a.join())
+		}
+	}
+	if a.in.Message != nil {
 		return a.ask(agent)
 	}
 	return a.join()
@@ -88,10 +94,15 @@ func (a *aguiRun) ask(agent string) error {
 	if err != nil {
 		return err
 	}
-	asked, err := c.ask(agent, text, o)
+	tools, err := a.tools(agent)
 	if err != nil {
 		return err
 	}
+	asked, err := c.ask(agent, text, o, tools...)
+	if err != nil {
+		return err
+	}
+	a.ignored = append(a.ignored, asked.Left...)
 	a.run, a.after = asked.Run, c.inner.Before(asked.Began)
 	if asked.Began > before {
 		return nil

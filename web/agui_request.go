@@ -12,7 +12,8 @@ import (
 // aguiInput is what counts of a RunAgentInput.
 type aguiInput struct {
 	Thread, Run string
-	Message     *aguiAsked // the last one of the user; nil: there is none
+	Message     *aguiAsked   // the last one of the user; nil: there is none
+	Results     []aguiResult // messages of tools after it
 	Resume      []aguiResume
 	Tools       []aguiTool
 	Context     []json.RawMessage
@@ -24,9 +25,11 @@ type aguiAsked struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// aguiTool is a tool of a request.
-type aguiTool struct {
-	Name string `json:"name"`
+// aguiResult is the result of a call, from the page.
+type aguiResult struct {
+	ToolCallID string `json:"toolCallId"`
+	Content    string `json:"content"`
+	Error      string `json:"error"`
 }
 
 // aguiResume is an answer to an interrupt.
@@ -116,7 +119,28 @@ func (p *aguiPart) name() string {
 	return name
 }
 
-// aguiInput reads the request. Of its messages it keeps the last one of the user alone.
+// read keeps a message if it is the user's, or a result that no message of the user
+// follows.
+func (in *aguiInput) read(raw json.RawMessage) error {
+	var m aguiAsked
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return err
+	}
+	switch m.Role {
+	case "user":
+		in.Message, in.Results = &m, nil
+	case "tool":
+		var result aguiResult
+		if err := json.Unmarshal(raw, &result); err != nil {
+			return err
+		}
+		in.Results = append(in.Results, result)
+	}
+	return nil
+}
+
+// aguiInput reads the request. Of its messages it keeps the last one of the user, and the
+// results after it.
 func (c *call) aguiInput() (*aguiInput, error) {
 	if err := c.isJSON(); err != nil {
 		return nil, err
@@ -137,12 +161,11 @@ func (c *call) aguiInput() (*aguiInput, error) {
 			return d.Decode(&in.Resume)
 		case "messages":
 			return eachElement(d, func() error {
-				var m aguiAsked
-				err := d.Decode(&m)
-				if m.Role == "user" {
-					in.Message = &m
+				var raw json.RawMessage
+				if err := d.Decode(&raw); err != nil {
+					return err
 				}
-				return err
+				return in.read(raw)
 			})
 		}
 		return d.Decode(&json.RawMessage{})

@@ -84,8 +84,10 @@ type aguiRun struct {
 	again   int    // how often that turn began again
 	message string // that is open
 	results map[string]bool
-	gone    func() // this reader is
-	err     error  // of sending
+	replies map[string]bool // calls that were sent and wait, or waited, for the page
+	ignored []string        // tools of the request
+	gone    func()          // this reader is
+	err     error           // of sending
 }
 
 // send sends an event. After an error it does nothing.
@@ -127,14 +129,10 @@ func (a *aguiRun) stream() error {
 
 // tellIgnored tells of what a request has and the server does not use.
 func (a *aguiRun) tellIgnored() {
-	var tools []string
-	for i := range a.in.Tools {
-		tools = append(tools, cut(a.in.Tools[i].Name))
-	}
-	if len(tools)+len(a.in.Context) > 0 {
+	if len(a.ignored)+len(a.in.Context) > 0 {
 		a.custom("ignored", map[string]any{
-			"tools": append([]string{}, tools...), "context": len(a.in.Context),
-			"detail": "An agent of this server has the tools and the texts of its definition alone.",
+			"tools": append([]string{}, a.ignored...), "context": len(a.in.Context),
+			"detail": "An agent has the texts of its definition alone, and of two tools of one name its own.",
 		})
 	}
 }
@@ -165,8 +163,12 @@ func (a *aguiRun) update(u refold.Update) (more bool, err error) {
 		a.restart(a.c.seqOf(u))
 	case "tool_asked":
 		a.asked(what.Call)
+	case "reply_asked":
+		a.replies[what.Call.Call] = true
+		more = !a.waits()
 	case "tool_ended":
 		a.ended(what.Call, a.c.seqOf(u))
+		more = !a.waits()
 	case "approval_asked":
 		more = !a.interrupt(what.Call.Call, u.Position())
 	case "run_started":

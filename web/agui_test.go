@@ -569,17 +569,24 @@ func TestAGUIRevokedToken(t *testing.T) {
 	}
 }
 
-// What a page sends and the server does not use is told.
+// What a page sends and the server does not use is told: texts, and a tool whose name the
+// agent has.
 func TestAGUIIgnored(t *testing.T) {
 	t.Parallel()
-	w := serve(t, web.Options{}, refold.Model(refoldtest.Model(refoldtest.Say("hello"))))
+	w := serve(t, web.Options{}, refold.Tools(weather()), refold.Model(refoldtest.Model(refoldtest.Say("hello"))))
 	p := page{w, "acme", "hello"}
-	got := p.run("run-1", `"messages": [{"id": "u", "role": "user", "content": "Hi."}], "tools": [{"name": "delete_all", "description": "", "parameters": {"type": "object"}}], "context": [{"description": "d", "value": "v"}], "unheard": {"of": [1]}`)
-	if got[1].Name != "refold.ignored" || !strings.Contains(string(got[1].Value), `"tools":["delete_all"]`) || !strings.Contains(string(got[1].Value), `"context":1`) {
+	got := p.run("run-1", `"messages": [{"id": "u", "role": "user", "content": "Hi."}], "tools": [{"name": "weather_get", "description": "", "parameters": {"type": "object"}}], "context": [{"description": "d", "value": "v"}], "unheard": {"of": [1]}`)
+	if got[1].Name != "refold.ignored" || !strings.Contains(string(got[1].Value), `"tools":["weather_get"]`) || !strings.Contains(string(got[1].Value), `"context":1`) {
 		t.Errorf("got %s", got[1].Value)
 	}
-	if view := w.want(http.StatusOK, nil, "acme", "GET", "/v1/sessions/hello", ""); strings.Contains(view.text, "delete_all") {
-		t.Errorf("the session has the page's tool: %s", view.text)
+	for tools, want := range map[string]string{
+		`{"name": "no name"}`: "tools[0].name", `{"name": "a", "parameters": {"type": 7}}`: "type",
+		strings.Repeat(`{"name": "a"}, `, 64) + `{"name": "b"}`: "at most 64",
+	} {
+		text := w.do("acme", "POST", "/v1/ag-ui/helper", p.body("run-2", `"messages": [{"id": "u", "role": "user", "content": "Hi."}], "tools": [`+tools+`]`))
+		if text.status < 400 || text.status > 499 || !strings.Contains(text.text, want) {
+			t.Errorf("%.80s: got %d %s, want %s", tools, text.status, text.text, want)
+		}
 	}
 }
 

@@ -41,9 +41,25 @@ func (c *call) aiSDKReply(m *uiMessage) (run uint32, failed error) {
 	return run, failed
 }
 
-// aiSDKAnswer answers a call with the output of a part. A text is the answer itself; if
-// the call has a schema that takes no such answer, its JSON is.
+// aiSDKAnswer answers a call with the output of a part.
 func (c *call) aiSDKAnswer(q client.Question, p *uiPart) error {
+	if p.State == uiError {
+		return c.pageAnswer(q, "", cutDetail(p.ErrorText))
+	}
+	var text string
+	if json.Unmarshal(p.Output, &text) != nil || text == "" {
+		text = string(p.Output)
+	}
+	err := c.pageAnswer(q, text, "")
+	var refused *refold.RejectedError
+	if errors.As(err, &refused) && refused.Code == session.RejectInvalidData && text != string(p.Output) {
+		return c.pageAnswer(q, string(p.Output), "") // its schema takes JSON alone
+	}
+	return err
+}
+
+// pageAnswer answers a call with what a page has: an output, or why there is none.
+func (c *call) pageAnswer(q client.Question, output, failure string) error {
 	right := RightApprove
 	if q.By == planner.ByClients {
 		right = RightAsk
@@ -51,19 +67,11 @@ func (c *call) aiSDKAnswer(q client.Question, p *uiPart) error {
 	if !c.caller.may(right) {
 		return problem(http.StatusForbidden, CodeForbidden, "this token lacks the right %s: someone else must answer the call", right)
 	}
-	if p.State == uiError {
-		_, err := c.answer(q, LinkReply{Declined: cutDetail(p.ErrorText)}, right == RightApprove, "")
-		return err
+	answer := LinkReply{Output: output}
+	if failure != "" || output == "" {
+		answer = LinkReply{Declined: cutDetail(failure)}
 	}
-	var text string
-	if json.Unmarshal(p.Output, &text) != nil || text == "" {
-		text = string(p.Output)
-	}
-	_, err := c.answer(q, LinkReply{Output: text}, right == RightApprove, "")
-	var refused *refold.RejectedError
-	if errors.As(err, &refused) && refused.Code == session.RejectInvalidData && text != string(p.Output) {
-		_, err = c.answer(q, LinkReply{Output: string(p.Output)}, right == RightApprove, "")
-	}
+	_, err := c.answer(q, answer, right == RightApprove, "")
 	return err
 }
 

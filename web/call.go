@@ -101,8 +101,8 @@ func (c *call) agent(name string) (string, error) {
 }
 
 // ask requests a run.
-func (c *call) ask(agent, text string, o client.RunOptions) (inside.Asked, error) {
-	return c.inner.Ask(c.ctx(), agent, c.sid, text, o)
+func (c *call) ask(agent, text string, o client.RunOptions, tools ...json.RawMessage) (inside.Asked, error) {
+	return c.inner.Ask(c.ctx(), agent, c.sid, text, o, tools...)
 }
 
 // decode reads the body as JSON. Unknown fields and other media types are refused. An

@@ -31,8 +31,9 @@ type Runtime interface {
 	// taken it.
 	Set(ctx context.Context, agent, sid string) error
 	// Ask requests a run, as refold.Session.Ask does, with options that have no Agent. An
-	// empty agent leaves the session's definition as it is.
-	Ask(ctx context.Context, agent, sid, text string, o client.RunOptions) (Asked, error)
+	// empty agent leaves the session's definition as it is. tools are specs of tools that
+	// nobody serves, which the definition has besides its own.
+	Ask(ctx context.Context, agent, sid, text string, o client.RunOptions, tools ...json.RawMessage) (Asked, error)
 	// Hold keeps what readers of a session share from the event at seq on, and returns when
 	// it hears the session's models: the updates of a reader that comes before leave is
 	// called have the text that is written from now on. ok is false if it is kept from a
@@ -50,6 +51,8 @@ type Asked struct {
 	Seq   uint64 // of the request
 	Run   uint32
 	Began uint64 // sequence of the first event about the run
+
+	Left []string // tools that were not added: the agent has one of the name
 }
 
 // Of returns a *refold.Runtime from inside. Package refold sets it.

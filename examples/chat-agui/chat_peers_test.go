@@ -111,6 +111,18 @@ func (d *desktop) last() sent {
 	return d.sent[len(d.sent)-1]
 }
 
+// The model calls the page's own tool.
+func TestPeersChatPageTool(t *testing.T) {
+	t.Parallel()
+	d := open(t, demo(time.Millisecond))
+	d.say("What time is it?")
+	d.Eventually(`/It is \d\d:\d\d:\d\d where you are/.test(document.body.innerText)`)
+	d.idle()
+	if got := d.texts("#status"); got != "" {
+		t.Errorf("the status is %q", got)
+	}
+}
+
 // A tool is called, and a call that waits for a person is approved in the
 // page.
 func TestPeersChatApproval(t *testing.T) {

@@ -71,6 +71,8 @@ func answer(m executor.Message) (text, tool string, arguments any) {
 		return fmt.Sprintf("Thank you, I have it: %d in pictures and papers. It goes with your booking.", files), "", nil
 	case has("book", "yes", "ticket"):
 		return "I will book that.", "tickets_book", order{What: "Fløibanen funicular", Tickets: 2, When: "today at 14:00"}
+	case has("time", "clock"):
+		return "Your page knows.", "local_time", struct{}{}
 	case has("bergen", "today", "weather"):
 		return "Let me see what the day is like.", "weather_get", city{"Bergen"}
 	}
@@ -87,6 +89,8 @@ func afterTool(all []executor.Message) string {
 			case c.Name == "weather_get":
 				return "Rain until noon: begin at the Fish Market, under a roof, and look at the wooden houses of Bryggen between two showers. " +
 					"After lunch it is clear, so take the funicular up to Fløyen and walk down through the woods. Shall I book two tickets for 14:00?"
+			case c.Name == "local_time" && !result.Error:
+				return "It is " + result.Text + " where you are. The last funicular goes at 23:00."
 			case result.Error:
 				return "Then I have booked nothing. Tell me if I should look for another time."
 			}

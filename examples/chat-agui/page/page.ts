@@ -14,6 +14,9 @@ const attach = $<HTMLInputElement>('attach');
 const thread = location.hash.slice(1) || crypto.randomUUID();
 history.replaceState(null, '', `#${thread}`);
 const agent = new HttpAgent({ url: '/v1/ag-ui/helper', threadId: thread });
+
+// A tool of the page: the model calls it, and the page carries it out.
+const tools = [{ name: 'local_time', description: "Tells the time where the user is.", parameters: { type: 'object', properties: {} } }];
 const decided: Record<string, { status: 'resolved'; payload: { approved: boolean } }> = {};
 let run = 0; // the number of the run that is shown
 let problem = '';
@@ -65,14 +68,26 @@ async function send(request: Request): Promise<void> {
   busy = 'Working';
   render();
   try {
-    await agent.runAgent(resume ? { runId, resume } : { runId });
+    await agent.runAgent(resume ? { runId, resume, tools } : { runId, tools });
     keep();
+    if (carryOut()) return await send({ runId: crypto.randomUUID() });
   } catch (error) {
     problem = refusal(error);
     if ((error as { status?: number }).status) keep(); // it was refused
   }
   busy = stopping ? 'Stopping' : '';
   render();
+}
+
+/** Adds the results of the page's tool, and reports whether there are new ones. */
+function carryOut(): boolean {
+  const has = new Set(agent.messages.map((m) => (m.role === 'tool' ? m.toolCallId : '')));
+  const calls = agent.messages.flatMap((m) => (m.role === 'assistant' ? m.toolCalls ?? [] : []));
+  const open = calls.filter((c) => c.function.name === 'local_time' && !has.has(c.id));
+  for (const c of open) {
+    agent.addMessage({ id: crypto.randomUUID(), role: 'tool', toolCallId: c.id, content: new Date().toLocaleTimeString('en-GB') });
+  }
+  return open.length > 0;
 }
 
 /** Shows the thread as the server has it, and follows it if a run is active. */

@@ -157,12 +157,12 @@ func TestTheFirstReplyCounts(t *testing.T) {
 	}
 }
 
-// waitingBytesMax is the heap of 10,000 sessions that wait for a reply. A session-actor
-// evicts them as it evicts sleeping ones: by their weight, the least recently used first.
-const waitingBytesMax = 35_000_000
+// waitingBytesMax is the heap of a session that waits for a reply. A session-actor evicts
+// such sessions as it evicts sleeping ones: by their weight, the least recently used first.
+const waitingBytesMax = 3500
 
 // Sessions that wait for replies take little memory, and their weight, by which they are
-// evicted, tells how much.
+// evicted, tells how much. There are 10,000 of them, or REFOLD_WAITING_SESSIONS.
 func TestWaitingSessions(t *testing.T) { //nolint:paralleltest // it measures the heap of the process
 	heapNow := func() int64 {
 		var m runtime.MemStats
@@ -179,7 +179,8 @@ func TestWaitingSessions(t *testing.T) { //nolint:paralleltest // it measures th
 	run := payload(session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "go"}, "config": map[string]any{"provider": "openai", "model": "m", "active_tools": []string{"ask_person"}}})
 	calls := payload(session.TypeToolCallsObserved, map[string]any{"effect": "r1t1", "calls": made(1, "ask_person", `{"question":"Which colour?"}`)})
 	before := heapNow()
-	sessions := make([]*session.State, idleSessions)
+	sessions := make([]*session.State, fromEnv(t, "REFOLD_WAITING_SESSIONS", idleSessions))
+	n := int64(len(sessions))
 	weight := 0
 	for i := range sessions {
 		s := session.New(install, "waits")
@@ -189,12 +190,12 @@ func TestWaitingSessions(t *testing.T) { //nolint:paralleltest // it measures th
 		sessions[i], weight = s, weight+s.Weight()
 	}
 	heap := heapNow() - before
-	t.Logf("%d bytes a session, weighed as %d", heap/idleSessions, weight/idleSessions)
+	t.Logf("%d bytes a session, weighed as %d", heap/n, int64(weight)/n)
 	if waits := sessions[0].View().WaitsFor; waits != "reply" {
 		t.Fatalf("the sessions wait for %s", waits)
 	}
-	if heap > waitingBytesMax || heap < idleSessions*100 {
-		t.Errorf("%d waiting sessions hold %d bytes; want at most %d", len(sessions), heap, waitingBytesMax)
+	if heap > n*waitingBytesMax || heap < n*100 {
+		t.Errorf("%d waiting sessions hold %d bytes; want at most %d", n, heap, n*waitingBytesMax)
 	}
 	if int64(weight) < heap/2 {
 		t.Errorf("they weigh %d bytes, and hold %d: a session-actor would keep too many", weight, heap)

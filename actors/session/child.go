@@ -205,7 +205,7 @@ func (t *Tree) invariant() error {
 		if p, ok := parseName(o.Call); !ok || p.kind != kindTool {
 			return fmt.Errorf("a child is owed of the call %q", o.Call)
 		}
-		if err := o.ChildCall.invariant(); err != nil {
+		if err := o.invariant(); err != nil {
 			return err
 		}
 	}

@@ -157,12 +157,13 @@ func (s *State) settleOverdueCall(i int) {
 	}
 	tool := s.tool(c.ToolID)
 	from := "host loop " + tool.Executor.Target
-	if c.Sync > 0 {
+	switch {
+	case c.Sync > 0:
 		from = "space/" + s.readEnable(c.Arguments).target()
 		s.endSyncOf(c, CodeDeadlineExceeded, noSettlement(from))
-	} else if s.isChild(c) {
+	case s.isChild(c):
 		from = "session " + c.Child.Session
-	} else if !s.isUnbridged(c) {
+	case !s.isUnbridged(c):
 		from = "tool/" + callTarget(tool, c.Host)
 		s.withdraw(t.call(i))
 	}

@@ -158,11 +158,17 @@ func (rt *Runtime) add(a *Agent, d *definition, tools *toolset) error {
 // agent returns the agent with its definition.
 func (d *definition) agent(rt *Runtime, name string, tools *toolset) (*Agent, error) {
 	a := &Agent{rt: rt, name: name, defined: map[string]bool{}}
-	var err error
-	if a.tools, err = tools.registry(); err != nil {
+	registry, err := tools.registry(name)
+	if err != nil {
+		return nil, err
+	}
+	if a.tools, err = json.Marshal(registry); err != nil {
 		return nil, err
 	}
 	config := d.config
+	if len(registry.Profiles) > 0 && config.ActiveTools == nil && config.ToolRefs == nil {
+		config.Profile = name
+	}
 	config.Provider, config.Model = d.model.Provider, d.model.Model
 	if config.Context == nil { // or a session would end with its context
 		config.Context = &session.ContextConfig{Tokens: d.model.Tokens}

@@ -71,24 +71,41 @@ func (t *toolset) serves() bool {
 	return len(t.functions) > 0 || slices.ContainsFunc(t.opened, func(o *source.Tools) bool { return o.Serve != nil })
 }
 
-// registry returns all tools as a session's registry.
-func (t *toolset) registry() (json.RawMessage, error) {
-	all := struct {
-		Tools []json.RawMessage `json:"tools"`
-	}{Tools: []json.RawMessage{}}
+// registry returns all tools as a session's registry. The agent's own are those of a
+// profile of its name if it has sub-agents, whose tools it is not offered.
+func (t *toolset) registry(agent string) (all registry, err error) {
+	all.Tools = []json.RawMessage{}
 	if len(t.functions) > 0 {
 		specs, err := function.Specs(t.functions...)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		if err := json.Unmarshal(specs, &all); err != nil {
-			return nil, err
+			return all, err
 		}
 	}
 	for _, o := range t.opened {
 		all.Tools = append(all.Tools, o.Specs...)
 	}
-	return json.Marshal(all)
+	for i := range all.Tools { // to compare them
+		if all.Tools[i], err = json.Marshal(all.Tools[i]); err != nil {
+			return all, err
+		}
+	}
+	if !slices.ContainsFunc(t.opened, func(o *source.Tools) bool { return len(o.Profiles) > 0 }) {
+		return all, nil
+	}
+	own, err := all.profile(agent)
+	if err != nil {
+		return all, err
+	}
+	all.Profiles = []source.Profile{own}
+	for _, o := range t.opened {
+		if err := all.add(o.Inner, o.Profiles); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
 }
 
 // addTo makes a bridge carry the calls out.

@@ -35,11 +35,21 @@ func (o *ToolOptions) Target(kind string) (string, error) {
 type Tools struct {
 	Specs []json.RawMessage // of the tools, for the agent's registry
 
+	// Of a sub-agent: what is only for its sessions, and who has which tools.
+	Inner    []json.RawMessage
+	Profiles []Profile
+
 	// The rest is of a process that serves the agent.
 	Targets []string                              // that Serve serves
 	Serve   func(*bridge.Bridge) error            // nil: others carry the calls out
 	Run     func(context.Context, *bridge.Bridge) // runs until ctx ends; may be nil
 	Close   func()                                // called once, after all others; may be nil
+}
+
+// Profile is the tools of one agent, by their ids.
+type Profile struct {
+	Profile string   `json:"profile"`
+	Tools   []string `json:"tools"`
 }
 
 // Names of the tools that open and close a host session, without which no host tool is

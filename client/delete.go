@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -28,11 +29,12 @@ func (c *Client) Hold(ctx context.Context, sid string, held bool, reason, id str
 // Deletable is what the streams hold of a session.
 type Deletable struct {
 	Session  string        `json:"session"`
-	Events   int           `json:"events"`       // of the log
-	Notices  int           `json:"notices"`      // of REFOLD_OUT
-	Dead     int           `json:"dead_letters"` // of REFOLD_DEAD
-	Effects  uint64        `json:"effects"`      // effects and claims: they are not deleted, and are kept for an hour
-	Expected time.Duration `json:"expected_ns"`  // that the deletion takes
+	Events   int           `json:"events"`             // of the log
+	Notices  int           `json:"notices"`            // of REFOLD_OUT
+	Dead     int           `json:"dead_letters"`       // of REFOLD_DEAD
+	Effects  uint64        `json:"effects"`            // effects and claims: they are not deleted, and are kept for an hour
+	Expected time.Duration `json:"expected_ns"`        // that the deletion takes
+	Children []string      `json:"children,omitempty"` // sessions of which this holds, too: see DeleteOptions.WithChildren
 }
 
 // All returns the number of messages.
@@ -42,12 +44,59 @@ func (d *Deletable) All() int { return d.Events + d.Notices + d.Dead }
 type DeleteOptions struct {
 	Share float64           // of the time that deletes take, over 0 and at most 1: 1 slows everything beside it down a lot; 0: a twentieth
 	Told  func(deleted int) // called after each deleted message, with their number; nil: nobody
+	// WithChildren deletes the children of a session with it, theirs, and so on. Without it
+	// a session that has any is refused, with a *ChildrenError: they would outlive it.
+	WithChildren bool
+}
+
+// of returns them for the eraser.
+func (o *DeleteOptions) of() erase.Options { return erase.Options{Share: o.Share, Told: o.Told} }
+
+// ChildrenError says that a session can't be deleted alone.
+type ChildrenError struct {
+	Session  string
+	Children []string
+}
+
+func (e *ChildrenError) Error() string {
+	return fmt.Sprintf("session %s has children, which would outlive it: %s; refold delete --with-children deletes them with it", e.Session, strings.Join(e.Children, ", "))
 }
 
 // Deletable returns what Delete would delete, and writes nothing.
 func (c *Client) Deletable(ctx context.Context, sid string, o DeleteOptions) (d Deletable, err error) {
+	children, err := c.Children(ctx, sid)
+	if err != nil {
+		return d, err
+	}
+	if len(children) > 0 && !o.WithChildren {
+		return d, &ChildrenError{sid, children}
+	}
+	if d, err = c.deletable(ctx, sid, o); err != nil {
+		return d, err
+	}
+	for _, child := range children {
+		of, err := c.deletable(ctx, child, o)
+		if err != nil {
+			return d, err
+		}
+		d.add(&of)
+	}
+	return d, nil
+}
+
+// add adds what is of one more session.
+func (d *Deletable) add(one *Deletable) {
+	d.Events, d.Notices, d.Dead, d.Effects = d.Events+one.Events, d.Notices+one.Notices, d.Dead+one.Dead, d.Effects+one.Effects
+	d.Expected += one.Expected
+	if one.Session != d.Session {
+		d.Children = append(d.Children, one.Session)
+	}
+}
+
+// deletable is Deletable for one session.
+func (c *Client) deletable(ctx context.Context, sid string, o DeleteOptions) (d Deletable, err error) {
 	d.Session = sid
-	expected := erase.Options(o).Expected
+	expected := o.of().Expected
 	counts, err := erase.Count(ctx, c.bus, sid)
 	if err != nil {
 		return d, err
@@ -69,13 +118,14 @@ func (c *Client) Deletable(ctx context.Context, sid string, o DeleteOptions) (d 
 type Deleter struct {
 	c      *Client
 	eraser *erase.Eraser
+	with   bool // children, too
 	any    bool // a session was deleted
 }
 
 // Deleter returns a deleter. One deleter at a time works on the streams: the error of a
 // second one says so.
 func (c *Client) Deleter(o DeleteOptions) *Deleter {
-	return &Deleter{c: c, eraser: erase.New(c.bus, erase.Options(o))}
+	return &Deleter{c: c, eraser: erase.New(c.bus, o.of()), with: o.WithChildren}
 }
 
 // Delete erases a session and deletes its messages: its events, except for the tombstone,
@@ -90,23 +140,46 @@ func (c *Client) Deleter(o DeleteOptions) *Deleter {
 //
 // Effects and claims of the session are not deleted: without them a bridge could still
 // start an effect that was withdrawn. They are gone after an hour.
+//
+// A session's children are erased after it, and deleted before it. What they tell each
+// other after that has no text, and stays until each is deleted again.
 func (d *Deleter) Delete(ctx context.Context, sid, reason string) (deleted Deletable, err error) {
 	deleted.Session = sid
 	begun := time.Now()
-	after := uint64(0)
-	alone, err := d.c.tombstoneAlone(ctx, sid)
+	children, err := d.c.Children(ctx, sid)
 	if err != nil {
 		return deleted, err
 	}
-	if alone == 0 {
-		if after, err = d.erase(ctx, sid, reason); err != nil {
+	if len(children) > 0 && !d.with {
+		return deleted, &ChildrenError{sid, children}
+	}
+	all := append([]string{sid}, children...)
+	after := make([]uint64, len(all))
+	for i := range all {
+		alone, err := d.c.tombstoneAlone(ctx, all[i])
+		if err == nil && alone == 0 {
+			after[i], err = d.erase(ctx, all[i], reason)
+		}
+		if err != nil {
 			return deleted, err
 		}
 	}
 	d.any = true
+	for i := len(all) - 1; i >= 0; i-- {
+		one, err := d.session(ctx, all[i], after[i])
+		deleted.add(&one)
+		deleted.Expected = time.Since(begun)
+		if err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
+// session deletes the messages of one erased session.
+func (d *Deleter) session(ctx context.Context, sid string, after uint64) (deleted Deletable, err error) {
 	counts, err := d.eraser.Session(ctx, sid, after)
-	deleted.Events, deleted.Notices, deleted.Dead = counts.Events, counts.Notices, counts.Dead
-	deleted.Expected = time.Since(begun)
+	deleted = Deletable{Session: sid, Events: counts.Events, Notices: counts.Notices, Dead: counts.Dead}
 	if err == nil {
 		deleted.Effects, err = d.c.bus.EffectsOf(ctx, sid)
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/refold/refold/client"
@@ -20,6 +22,7 @@ type deleteCommand struct {
 	Erased       bool     `help:"All sessions that were erased in the last week and still have messages: over HTTP, or by a deletion that was stopped."`
 	FromLedger   string   `type:"existingfile" placeholder:"FILE" help:"The sessions of a file that --ledger has printed: after a restore of a backup in which they still are."`
 	Ledger       bool     `help:"Print the deleted sessions, a JSON object a line, and delete nothing. Keep that beside your backups."`
+	WithChildren bool     `help:"Delete the children of each session with it, theirs, and so on. Without it a session that has any is refused."`
 	Reason       string   `placeholder:"TEXT" help:"The reason, for people. It is deleted with the session."`
 	DryRun       bool     `help:"Say what would be deleted and how long that takes, and delete nothing."`
 	Yes          bool     `help:"Don't ask."`
@@ -44,6 +47,7 @@ func (d deleteCommand) Run(ctx context.Context, s streams, conn connection) erro
 	sids := d.Session
 	switch {
 	case d.FromLedger != "":
+		d.WithChildren = true // whose children were deleted, too
 		sids, err = d.restored(ctx, c)
 	case chosen:
 		sids, err = d.choose(ctx, c)
@@ -74,8 +78,12 @@ func (d deleteCommand) plan(ctx context.Context, s streams, c *client.Client, si
 		out = s.out
 	}
 	var sum client.Deletable
+	var covered []string
 	for _, sid := range sids {
-		p, err := c.Deletable(ctx, sid, client.DeleteOptions{})
+		if slices.Contains(covered, sid) {
+			continue
+		}
+		p, err := c.Deletable(ctx, sid, client.DeleteOptions{WithChildren: d.WithChildren})
 		if err != nil {
 			return nil, err
 		}
@@ -85,13 +93,13 @@ func (d deleteCommand) plan(ctx context.Context, s streams, c *client.Client, si
 			}
 			continue
 		}
-		all = append(all, p)
+		all, covered = append(all, p), append(covered, p.Children...)
 		sum.Events, sum.Notices, sum.Dead = sum.Events+p.Events, sum.Notices+p.Notices, sum.Dead+p.Dead
 		sum.Expected += p.Expected
 		if d.JSON && d.DryRun {
 			printJSON(s.out, p)
 		} else if !d.JSON {
-			fmt.Fprintf(out, "session %s  %s, %s, %s; about %v\n", sid, transcript.Count(p.Events, "event"), transcript.Count(p.Notices, "notice"), transcript.Count(p.Dead, "dead letter"), rounded(p.Expected))
+			fmt.Fprintf(out, "session %s%s  %s, %s, %s; about %v\n", sid, withChildren(p.Children), transcript.Count(p.Events, "event"), transcript.Count(p.Notices, "notice"), transcript.Count(p.Dead, "dead letter"), rounded(p.Expected))
 		}
 	}
 	if !d.JSON && len(all) > 1 {
@@ -107,7 +115,7 @@ func (d deleteCommand) delete(ctx context.Context, s streams, c *client.Client, 
 	for _, p := range all {
 		total += p.All()
 	}
-	deleter := c.Deleter(client.DeleteOptions{Told: func(deleted int) {
+	deleter := c.Deleter(client.DeleteOptions{WithChildren: d.WithChildren, Told: func(deleted int) {
 		status.show(fmt.Sprintf("deleted: %d of about %d messages", deleted, max(deleted, total)))
 	}})
 	for _, p := range all {
@@ -122,7 +130,7 @@ func (d deleteCommand) delete(ctx context.Context, s streams, c *client.Client, 
 			printJSON(s.out, deleted)
 			continue
 		}
-		fmt.Fprintf(s.out, "session %s  deleted: %s, %s, %s in %v; %s\n", p.Session, transcript.Count(deleted.Events, "event"),
+		fmt.Fprintf(s.out, "session %s%s  deleted: %s, %s, %s in %v; %s\n", p.Session, withChildren(deleted.Children), transcript.Count(deleted.Events, "event"),
 			transcript.Count(deleted.Notices, "notice"), transcript.Count(deleted.Dead, "dead letter"), rounded(deleted.Expected), kept(deleted.Effects))
 	}
 	status.show("storing the snapshots of other sessions again, so that the server drops former ones")
@@ -131,6 +139,14 @@ func (d deleteCommand) delete(ctx context.Context, s streams, c *client.Client, 
 		fmt.Fprintf(s.out, "%s stored again: the bytes of former ones are gone\n", transcript.Count(n, "snapshot"))
 	}
 	return err
+}
+
+// withChildren says what is deleted with a session.
+func withChildren(children []string) string {
+	if len(children) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(children, ", ")
 }
 
 // kept says what is left of a deleted session.

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus/bustest"
 )
@@ -79,4 +82,51 @@ func TestDeleteFromLedger(t *testing.T) {
 	if !strings.Contains(out, "session s1  deleted: 2 events") || strings.Contains(out, "s2") || strings.Contains(out, "session gone") {
 		t.Errorf("deleted: %s", out)
 	}
+}
+
+// TestDeleteWithChildren: a session that has children is not deleted without them, and
+// nothing is left of any.
+func TestDeleteWithChildren(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, bustest.Server(t), `{"v":1,"rules":1,"config":{"provider":"p","model":"m"},"tools":[`+
+		`{"tool_id":"team.ask","tool_name":"ask","args_schema":{"type":"object"},"executor":{"kind":"session"}}]}`, slog.New(slog.DiscardHandler))
+	_, err := w.Run(w.ctx, "acme-1", "the marker", client.RunOptions{})
+	bustest.OK(t, err)
+	tree := []string{"acme-1"}
+	for n := range 2 {
+		w.says(session.DoorLLM, tree[n], session.TypeToolCallsObserved, `{"effect":"r1t1","calls":[{"tool_name":"ask","arguments":"{\"input\":\"the marker\"}"}]}`)
+		bustest.Until(t, "a child that runs", func() bool {
+			children, err := w.Children(w.ctx, "acme-1")
+			bustest.OK(t, err)
+			tree = append([]string{"acme-1"}, children...)
+			return len(children) == n+1 && w.isRunning(tree[n+1])
+		})
+	}
+	_, told := w.does(statusFailed, "delete", "acme-1", "--yes")
+	for _, want := range []string{tree[1], tree[2], "--with-children"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("refused: %q lacks %s", told, want)
+		}
+	}
+	if out, _ := w.does(0, "delete", "acme-1", "--with-children", "--yes"); !strings.Contains(out, "session acme-1 with "+tree[2]+", "+tree[1]+"  deleted: ") {
+		t.Errorf("deleted: %s", out)
+	}
+	if ledger, _ := w.does(0, "delete", "--ledger"); strings.Count(ledger, "\n") != len(tree) {
+		t.Errorf("the ledger: %s", ledger)
+	}
+	bustest.Until(t, "nothing is left, also of what they told each other meanwhile", func() bool {
+		w.does(0, "delete", "--erased", "--yes")
+		return !slices.ContainsFunc(tree, func(sid string) bool {
+			d, err := w.Deletable(w.ctx, sid, client.DeleteOptions{})
+			bustest.OK(t, err)
+			return d.All() > 0
+		})
+	})
+}
+
+// isRunning reports whether a session has an active run.
+func (w *world) isRunning(sid string) bool {
+	v, err := w.View(w.ctx, sid)
+	bustest.OK(w.t, err)
+	return v.Lifecycle == session.Running
 }

@@ -142,12 +142,8 @@ func (a *Agent) with(tools []json.RawMessage) (more *Agent, left []string, err e
 		}
 		has[tool.ID], has[tool.Name] = true, true
 	}
-	if config["active_tools"] != nil { // else the model is shown all tools of the registry
-		var active []json.RawMessage
-		if err := json.Unmarshal(config["active_tools"], &active); err != nil {
-			return nil, nil, err
-		}
-		config["active_tools"], _ = json.Marshal(append(active, named...)) // JSON can be encoded
+	if err := offer(registry, config, named); err != nil {
+		return nil, nil, err
 	}
 	more = &Agent{rt: a.rt, name: a.name, bare: a.bare, defined: map[string]bool{}}
 	registry["tools"], _ = json.Marshal(all)
@@ -166,6 +162,31 @@ func asked(r *Run, seq uint64, err error) (inside.Asked, error) {
 		return inside.Asked{}, err
 	}
 	return inside.Asked{Seq: seq, Run: r.number, Began: r.began}, nil
+}
+
+// offer adds tools to what a config names, its list of tools or its profile. Without
+// either, the model is shown the whole registry.
+func offer(registry, config map[string]json.RawMessage, tools []json.RawMessage) error {
+	if config["active_tools"] != nil {
+		var active []json.RawMessage
+		err := json.Unmarshal(config["active_tools"], &active)
+		config["active_tools"], _ = json.Marshal(append(active, tools...)) // JSON can be encoded
+		return err
+	}
+	if registry["profiles"] == nil {
+		return nil
+	}
+	var profiles []map[string]json.RawMessage
+	err := json.Unmarshal(registry["profiles"], &profiles)
+	for _, p := range profiles {
+		var has []json.RawMessage
+		if string(p["profile"]) == string(config["profile"]) {
+			err = errors.Join(err, json.Unmarshal(p["tools"], &has))
+			p["tools"], _ = json.Marshal(append(has, tools...))
+		}
+	}
+	registry["profiles"], _ = json.Marshal(profiles)
+	return err
 }
 
 // Hold implements inside.Runtime.

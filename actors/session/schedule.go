@@ -163,7 +163,7 @@ const (
 	StopRequest = "request"         // SchedulePauseRequested
 	StopFailed  = "failed"          // its last ten runs failed
 	StopNoNext  = "no_next"         // its next time could not be computed: the session-actor does not know its zone, or it never fires again
-	StopBad     = CodeBadSettlement // a session-actor said what can't be of its next firing
+	StopBad     = CodeBadSettlement // a session-actor published a firing that the fold does not accept
 )
 
 // Schedule is a schedule of a session.

@@ -4,6 +4,7 @@ package session_test
 // one log. The owner dies at every event, and every event for another session is lost once.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +28,11 @@ type forest struct {
 	counted  map[uint64]bool // the answers of models that were taken, by sequence
 	told     int             // events for other sessions so far
 	time     int64
-	dies     int // the event at which the owner dies: it folds it, stores its outputs, and does not acknowledge it
-	lost     int // the event for another session that is lost
+	dies     int    // the event at which the owner dies: it folds it, stores its outputs, and does not acknowledge it
+	lost     int    // the event for another session that is lost
+	asks     string // the data of the root's RunRequested; empty: a text
+	used     int    // input tokens of a turn in the lowest level; 0: as in the others
+	mute     bool   // models do not answer in the lowest level
 }
 
 func newForest(t *testing.T, levels, children int) *forest {
@@ -63,7 +67,7 @@ func (f *forest) of(sid string, before int) (all []session.Event) {
 
 // run folds until the root's run has ended, and lets time pass when nothing else is left.
 func (f *forest) run() {
-	f.append("root", session.DoorCtl, session.TypeRunRequested, `{"input":{"text":"go"}}`)
+	f.append("root", session.DoorCtl, session.TypeRunRequested, cmp.Or(f.asks, `{"input":{"text":"go"}}`))
 	for at := 0; ; at++ {
 		if at == len(f.log) && !f.wake() {
 			return
@@ -110,10 +114,17 @@ func (f *forest) fold(at int) {
 // answer answers a turn: the first one of a session that may have children with a call for
 // each, any other with a text. Both cost 15.
 func (f *forest) answer(s *session.State, effect string) {
-	const usage = `,"usage":{"input_tokens":10,"output_tokens":5}}`
 	depth := 0
 	if p := s.View().Parent; p != nil {
 		depth = p.Depth
+	}
+	input := 10
+	if depth == f.levels {
+		input = cmp.Or(f.used, input)
+	}
+	usage := fmt.Sprintf(`,"usage":{"input_tokens":%d,"output_tokens":5}}`, input)
+	if depth == f.levels && f.mute {
+		return
 	}
 	if depth == f.levels || effect != "r1t1" {
 		f.append(s.Session, session.DoorLLM, session.TypeGenerationSettled, `{"effect":"`+effect+`","status":"ok","text":{"text":"done"}`+usage)
@@ -243,4 +254,79 @@ func TestACancelReachesTheTree(t *testing.T) {
 			t.Errorf("lost %d: after %d turns the root has used %+v, cost %d", lost, turns, root.Usage, root.Cost)
 		}
 	}
+}
+
+// ended checks that the root's run has failed with a code, that nothing below it runs on,
+// and that it has counted the tokens of all turns.
+func (f *forest) ended(code string, tokens int64) {
+	f.t.Helper()
+	root := f.states["root"].View()
+	if root.Last == nil || root.Last.Lifecycle != session.Failed || root.Last.Code != code {
+		f.t.Errorf("the root's run ended as %+v, want %s", root.Last, code)
+	}
+	for sid, s := range f.states {
+		if s.Run != nil || sid != "root" && !s.Closed {
+			f.t.Errorf("%s runs on", sid)
+		}
+	}
+	if used := root.Usage.InputTokens + root.Usage.OutputTokens; used != tokens || len(root.Children) > 0 {
+		f.t.Errorf("the root has used %d tokens, want %d; its children: %+v", used, tokens, root.Children)
+	}
+}
+
+// A grandchild spends the root's budget: neither its parent nor the root has another turn,
+// and it is overspent by no more than the grandchild's turn.
+func TestAGrandchildSpendsTheBudget(t *testing.T) {
+	t.Parallel()
+	for used, want := range map[int]int64{955: 15 + 15 + 955 + 5, 1500: 15 + 15 + 1500 + 5} {
+		f := newForest(t, 2, 1)
+		f.used, f.asks = used, `{"input":{"text":"go"},"config":{"provider":"p","model":"m","budget":{"tokens":1000,"on_breach":"fail"}}}`
+		f.run()
+		f.ended(session.CodeBudget, want)
+	}
+}
+
+// The deadline of the root's run ends all runs below it.
+func TestTheRootsDeadlineEndsTheTree(t *testing.T) {
+	t.Parallel()
+	f := newForest(t, 2, 2)
+	f.mute, f.asks = true, `{"input":{"text":"go"},"config":{"provider":"p","model":"m","deadlines_ms":{"run":60000}}}`
+	f.run()
+	f.ended(session.CodeRunDeadline, 3*15)
+}
+
+// A child that nobody folds, since it is quarantined, leaves the call waiting, and the view
+// names it: until the call's deadline. What it answers once it is released counts.
+func TestAQuarantinedChildLeavesTheCallWaiting(t *testing.T) {
+	t.Parallel()
+	f := newForest(t, 1, 1)
+	f.append("root", session.DoorCtl, session.TypeRunRequested, `{"input":{"text":"go"}}`)
+	at := 0
+	for ; at < len(f.log) && f.log[at].Session == "root"; at++ {
+		f.fold(at)
+	}
+	child := f.log[at].Session
+	for hours := 0; hours < 3; hours++ { // the request is repeated
+		if !f.wake() {
+			t.Fatal("the root waits for no time")
+		}
+		for ; at < len(f.log); at++ {
+			if f.log[at].Session != child {
+				f.fold(at)
+			}
+		}
+		v := f.states["root"].View()
+		if v.WaitsFor != "session" || len(v.Children) != 1 || v.Children[0].Session != child || v.Children[0].State != "open" || v.Batch.Calls[0].Child != child {
+			t.Fatalf("after %d wakes the root waits for %q, children %+v", hours+1, v.WaitsFor, v.Children)
+		}
+	}
+	for i := range f.log[:at] {
+		if f.log[i].Session == child {
+			f.fold(i)
+		}
+	}
+	for ; at < len(f.log) || f.wake(); at++ {
+		f.fold(at)
+	}
+	f.check("released", 1+1)
 }

@@ -248,7 +248,7 @@ func (b *bridge) Generate(ctx context.Context, req executor.Request, delta func(
 	}
 	delta("so")
 	var calls []executor.AnswerCall
-	names := []string{"read", "write", "write", "none", "ask", "wait", "answer", "danger", "extra", "extensions_enable"}
+	names := []string{"read", "write", "write", "none", "ask", "wait", "answer", "danger", "extra", "team", "extensions_enable"}
 	if slices.ContainsFunc(req.Tools, func(t executor.Tool) bool { return t.Name == "extra" }) {
 		names = append(names, "extra", "extra", "extra", "extra")
 		if b.sim.calm && len(req.Messages) < 8 { // most turns with this tool occur then

@@ -21,7 +21,7 @@ const toolList = `"tools":[` +
 	`{"tool_id":"x.wait","tool_name":"wait","args_schema":{"type":"object"},"executor":{"kind":"sleep"},"parallel_safe":true,"access":"read"},` +
 	`{"tool_id":"x.answer","tool_name":"answer","args_schema":{"type":"object"},"executor":{"kind":"reply","result_schema":{"type":"integer"}},"parallel_safe":true,"access":"read"},` +
 	`{"tool_id":"x.ask","tool_name":"ask","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"x"}%s},` +
-	`{"tool_id":"x.team","tool_name":"team","args_schema":{"type":"object"},"executor":{"kind":"session"},"parallel_safe":true}]`
+	`{"tool_id":"x.team","tool_name":"team","args_schema":{"type":"object"},"executor":{"kind":"session","agent":{"deadlines_ms":{"turn":90000,"call":60000,"approval":120000,"reply":120000,"child":600000}}},"parallel_safe":true}]`
 
 const deadlines = `"deadlines_ms":{"turn":90000,"call":60000,"approval":120000,"reply":120000}`
 

@@ -54,6 +54,7 @@ var mustHappen = []string{
 	"consumers forget", "log loses", "effects lost", "past lost", "frozen", "timers lost", "notices lost", "snapshots lost", "a session fails", "a stream fails", "quarantined for a failure", "withdrawn at the next claim", "clock jumps", "clock is wrong by minutes", "start_by passed", "bridge killed by an effect", "killer apart", "bridge_lost", "an hour passes", "owners outlived", "lane lost", "redelivered", "model started", "tool started",
 	"a gap in deliveries", "an acknowledged event came again", "the connection was made anew", "a request got no answer", "lane handed over",
 	"withdrawn first", "withdrawn too late", "conflict", "group stored", "group rejected", "taken together", "folded while others were loaded", "wake settled", "wake fires early",
+	"event for another session stored twice",
 	"host stopped", "bridge stopped", session.TypeApprovalDecided, session.TypeToolRegistrySet, session.TypeToolOverridesSet,
 	"space read", session.TypeWorkspaceSyncRequested, session.TypeWorkspaceApplyRequested, session.TypeWorkspaceDetached,
 	spaces.NoticeWorkspaceApplied, spaces.NoticeWorkspaceFailed, spaces.NoticeWorkspaceGone,

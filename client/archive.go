@@ -219,6 +219,9 @@ func (a *archived) Notify(context.Context, string, uint64, []byte) error { retur
 func (a *archived) Publish(context.Context, session.Door, string, []byte, string) (uint64, error) {
 	return 0, ErrArchived
 }
+func (a *archived) PublishAfter(context.Context, session.Door, string, []byte, uint64) (uint64, error) {
+	return 0, ErrArchived
+}
 func (a *archived) PutBlob(context.Context, []byte) (codec.Ref, error) {
 	return codec.Ref{}, ErrArchived
 }
@@ -230,7 +233,7 @@ func (a *archived) Store(_ context.Context, outputs []journal.Output) []error {
 // What an archive has is erased with its file.
 
 func (a *archived) EffectsOf(context.Context, string) (uint64, error) { return 0, ErrArchived }
-func (a *archived) Erase(context.Context, string, uint64) error       { return ErrArchived }
+func (a *archived) Erase(context.Context, string, uint64, bool) error { return ErrArchived }
 func (a *archived) EraseSnapshot(context.Context, string) error       { return ErrArchived }
 func (a *archived) EventSeqs(context.Context, string, uint64) ([]uint64, error) {
 	return nil, ErrArchived
@@ -241,6 +244,15 @@ func (a *archived) ErasedSince(context.Context, uint64, func(string)) (uint64, e
 func (a *archived) LaneBacklog(context.Context) (uint64, error) { return 0, ErrArchived }
 func (a *archived) LastErasure(context.Context) (e journal.Erasure, seq uint64, err error) {
 	return e, 0, ErrArchived
+}
+func (a *archived) LastErasureOf(context.Context, string) (e journal.Erasure, seq uint64, err error) {
+	return e, 0, ErrArchived
+}
+func (a *archived) LastEventOf(context.Context, string) (e session.Event, found bool, err error) {
+	return e, false, ErrArchived
+}
+func (a *archived) SessionsIn(context.Context, int) (map[string]journal.InLog, error) {
+	return nil, ErrArchived
 }
 func (a *archived) LogMissing(context.Context) (uint64, error) { return 0, ErrArchived }
 func (a *archived) PutErasure(context.Context, journal.Erasure, uint64) (uint64, error) {

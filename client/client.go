@@ -207,19 +207,26 @@ func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string
 	if id == "" {
 		id = ulid.Make().String()
 	}
+	text, err := envelope(byOf(ctx, c.by), typ, body, id)
+	if err != nil {
+		return 0, err
+	}
+	return c.Publish(ctx, door, sid, text, id)
+}
+
+// envelope returns an event as JSON: people read the log.
+func envelope(by, typ string, body any, id string) (text []byte, err error) {
 	data, err := codec.Marshal(body)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", typ, err)
+	if err == nil {
+		data, err = codec.Marshal(session.Envelope{By: by, Data: data, ID: id, Type: typ, V: session.Version})
 	}
-	payload, err := codec.Marshal(session.Envelope{By: byOf(ctx, c.by), Data: data, ID: id, Type: typ, V: session.Version})
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", typ, err)
+	if err == nil {
+		text, err = codec.ToJSON(data)
 	}
-	text, err := codec.ToJSON(payload)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", typ, err)
+		return nil, fmt.Errorf("%s: %w", typ, err)
 	}
-	return c.Publish(ctx, door, sid, text, id) // JSON: people read the log
+	return text, nil
 }
 
 // Publish appends an event: payload is the envelope, JSON or msgpack. The server drops

@@ -41,6 +41,9 @@ type reads interface {
 	Holder(ctx context.Context, name subjects.EffectName) (instance string, found bool, err error)
 	TraceParentAt(ctx context.Context, seq uint64) (string, error)
 	SessionNames(ctx context.Context, partition int) ([]string, error)
+	SessionsIn(ctx context.Context, partition int) (map[string]journal.InLog, error)
+	LastEventOf(ctx context.Context, sid string) (e session.Event, found bool, err error)
+	LastErasureOf(ctx context.Context, sid string) (e journal.Erasure, seq uint64, err error)
 
 	LogMissing(ctx context.Context) (uint64, error)
 	ErasedSince(ctx context.Context, from uint64, fn func(sid string)) (next uint64, err error)
@@ -61,6 +64,7 @@ type reads interface {
 type writes interface {
 	Notify(ctx context.Context, sid string, n uint64, payload []byte) error
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
+	PublishAfter(ctx context.Context, door session.Door, sid string, payload []byte, after uint64) (uint64, error)
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
 	RequestView(ctx context.Context, sid string) ([]byte, error)

@@ -7,6 +7,8 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +33,7 @@ tenants:
     approvers: [approver]
     operators: [operator]
     auditors: [auditor]
+    erasers: [eraser]
     admins: [admin]
     models: {models: [openai, scripted]}
     tools:
@@ -263,6 +266,8 @@ func TestRolesRunEverything(t *testing.T) {
 	for _, user := range []string{"chat", "approver", "auditor", "operator"} {
 		g.clock(user)
 	}
+	archives := t.TempDir()
+	policy := writeFile(t, "retain.yaml", fmt.Sprintf("rules: [{prefix: s2, idle_after: 0s, archive_to: %s, delete_after: 0s}]", archives))
 	for user, commands := range map[string][][]string{
 		"operator": {
 			{"view", "s1"}, {"replay", "s1", "--verify"}, {"replay", "--all", "--verify"}, {"verify", "--all"}, {"tools", "s1"}, {"why", "s1", "shell"},
@@ -272,7 +277,8 @@ func TestRolesRunEverything(t *testing.T) {
 		},
 		"auditor": {{"view", "s1"}, {"replay", "s1", "--verify"}, {"tools", "s1"}, {"why", "s1", "shell"}, {"bridge", "doctor"}, {"approvals", "s3"},
 			{"sessions"}, {"sessions", "--all"}, {"transcript", "s1"}, {"log", "s1"}, {"tail", "--all"}},
-		"chat": {{"view", "s1"}},
+		"chat":   {{"view", "s1"}},
+		"eraser": {{"retain", "--policy", policy}},
 	} {
 		for _, args := range commands {
 			out, errOut, status := run(t, endWithin, nil, "refold", g.as(user, args...)...)
@@ -281,6 +287,9 @@ func TestRolesRunEverything(t *testing.T) {
 				t.Errorf("%s: refold %s: status %d\n%s%s", user, strings.Join(args, " "), status, tail(out, 500), errOut)
 			}
 		}
+	}
+	if _, err := os.Stat(filepath.Join(archives, "s2.refold")); err != nil {
+		t.Errorf("refold retain as eraser has archived nothing: %v", err)
 	}
 	g.wantNone()
 }

@@ -66,6 +66,9 @@ const (
 // IsErased reports whether nothing is left of the session but its head.
 func (s *State) IsErased() bool { return s.Erasure == erasureDone }
 
+// IsHeld reports whether the session can't be erased.
+func (s *State) IsHeld() bool { return s.Erasure == erasureHeld }
+
 // Tombstone returns the tombstone of an erased session as of its latest event, and false
 // if the session is not erased or that event is a tombstone.
 func (s *State) Tombstone() (SessionTombstone, bool) {

@@ -78,12 +78,12 @@ var repository = laws{
 		{"internal/audit", "internal/prompt", "internal/erase"}, // the comparisons that engine and refold verify share; the request to a model; deletes of erased sessions
 		{"internal/bus"},                                        // all of them over one connection
 		{"internal/engine", "internal/worker", "client"},
-		{"internal/replylink"},                                                     // what package web and webhook agree on
-		{"bridge", "internal/sessionactor", "internal/inside", "internal/webhook"}, // inside: what the root and package web agree on; webhook: notices for receivers elsewhere
-		{"internal/source"},                                                        // what the root and its sources agree on
-		{"internal/llm", "internal/tools", "internal/telemetry"},                   // telemetry measures bridges, and reads the engine's counters
-		{"internal/transcript"},                                                    // what happened in a session, for people and for other programs
-		{"."},                                                                      // the front door: one import for a program that owns an agent
+		{"internal/replylink"}, // what package web and webhook agree on
+		{"bridge", "internal/sessionactor", "internal/inside", "internal/webhook", "internal/retain"}, // inside: what the root and package web agree on; webhook: notices for receivers elsewhere; retain: archives and deletes old sessions
+		{"internal/source"}, // what the root and its sources agree on
+		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads the engine's counters
+		{"internal/transcript"},                                  // what happened in a session, for people and for other programs
+		{"."},                                                    // the front door: one import for a program that owns an agent
 		{"internal/devserver"},
 		{"embedded", "provider", "tools", "web"}, // each links what the root does not
 		{"proof/bench", "proof/chaos", "proof/sim"},

@@ -21,7 +21,7 @@ type Store interface {
 	EventSeqs(ctx context.Context, sid string, before uint64) ([]uint64, error)
 	TextOf(ctx context.Context, sid string) (notices, dead []uint64, err error)
 	EffectsOf(ctx context.Context, sid string) (uint64, error)
-	Erase(ctx context.Context, stream string, seq uint64) error
+	Erase(ctx context.Context, stream string, seq uint64, plain bool) error
 	EraseSnapshot(ctx context.Context, sid string) error
 	RewriteSnapshots(ctx context.Context) (int, error)
 	LaneBacklog(ctx context.Context) (uint64, error)
@@ -34,6 +34,9 @@ const (
 	share = 0.05
 	// deleteTakes is what a delete is expected to take: 29 to 42 ms (docs/adr/0107).
 	deleteTakes = 34 * time.Millisecond
+	// plainShare and plainTakes are share and deleteTakes of plain deletes (docs/adr/0111).
+	plainShare = 0.25
+	plainTakes = time.Millisecond
 	// backlogMax is the number of undelivered events of a lane over which the eraser pauses:
 	// a delete then takes half a second.
 	backlogMax = 10_000
@@ -41,19 +44,32 @@ const (
 	backlogEvery = time.Second
 	// tombstoneEvery and tombstoneWithin are how often and for how long it looks for a
 	// tombstone and its snapshot.
-	tombstoneEvery  = 50 * time.Millisecond
+	tombstoneEvery  = 5 * time.Millisecond
 	tombstoneWithin = 30 * time.Second
 )
 
 // Options are the optional parts of an eraser.
 type Options struct {
-	Share float64           // of the time that deletes take, over 0 and at most 1; 0: a twentieth
+	// Plain deletes messages without overwriting them: their bytes stay in the server's files
+	// until half of their block is dead.
+	Plain bool
+	Share float64           // of the time that deletes take, over 0 and at most 1; 0: a twentieth, a quarter if Plain
 	Told  func(deleted int) // called after each delete, with the number of messages that the eraser has deleted; nil: nobody
 }
 
 // Expected returns how long the deletion of that many messages is expected to take.
 func (o Options) Expected(messages int) time.Duration {
-	return time.Duration(float64(messages) * float64(deleteTakes) / cmp.Or(o.Share, share))
+	if o.Plain {
+		return time.Duration(float64(messages) * float64(plainTakes) / o.share())
+	}
+	return time.Duration(float64(messages) * float64(deleteTakes) / o.share())
+}
+
+func (o Options) share() float64 {
+	if o.Plain {
+		return cmp.Or(o.Share, plainShare)
+	}
+	return cmp.Or(o.Share, share)
 }
 
 // Counts are the messages about a session that are there to be deleted, or were deleted.
@@ -96,14 +112,18 @@ func Count(ctx context.Context, s Store, sid string) (c Counts, err error) {
 
 // Prepare deletes the session's snapshot, before SessionErased is published: the snapshot
 // that replaces it would leave its bytes in the server's files. A session without a
-// snapshot is loaded from its events.
+// snapshot is loaded from its events. A plain eraser leaves it to be replaced.
 func (e *Eraser) Prepare(ctx context.Context, sid string) error {
+	if e.opts.Plain {
+		return nil
+	}
 	return e.paced(ctx, func() error { return e.store.EraseSnapshot(ctx, sid) })
 }
 
 // Session deletes the messages of an erased session, after its owner has stored a
 // tombstone at or after the sequence after and the snapshot of it. It first completes what
-// an eraser before it has begun. It returns what it has deleted, also with an error. The
+// an eraser before it has begun. The events are deleted last: if the log has the tombstone
+// alone, nothing is left elsewhere. It returns what it has deleted, also with an error. The
 // same call again completes the deletion.
 func (e *Eraser) Session(ctx context.Context, sid string, after uint64) (c Counts, err error) {
 	if err := e.Finish(ctx); err != nil {
@@ -113,28 +133,26 @@ func (e *Eraser) Session(ctx context.Context, sid string, after uint64) (c Count
 	if err != nil {
 		return c, err
 	}
-	seqs, err := e.store.EventSeqs(ctx, sid, tombstone)
-	if err != nil {
-		return c, err
-	}
-	for len(seqs) > 0 {
-		ranges, n := rangesOf(seqs, journal.RangesMax)
-		seqs = seqs[n:]
-		if err := e.enter(ctx, journal.Erasure{Session: sid, Tombstone: tombstone, Ranges: ranges, Left: uint64(len(seqs)), Before: e.explained()}); err != nil {
-			return c, err
-		}
-		if err := e.finish(ctx, &c.Events); err != nil {
-			return c, err
-		}
-	}
 	notices, dead, err := e.store.TextOf(ctx, sid)
 	if err != nil {
 		return c, err
 	}
-	if err := e.deleteAll(ctx, e.store.Names().NoticesStream(), notices, &c.Notices); err != nil {
+	if err := e.deleteAll(ctx, e.store.Names().NoticesStream(), notices, e.opts.Plain, &c.Notices); err != nil {
 		return c, err
 	}
-	return c, e.deleteAll(ctx, e.store.Names().DeadStream(), dead, &c.Dead)
+	if err := e.deleteAll(ctx, e.store.Names().DeadStream(), dead, e.opts.Plain, &c.Dead); err != nil {
+		return c, err
+	}
+	seqs, err := e.store.EventSeqs(ctx, sid, tombstone)
+	for err == nil && len(seqs) > 0 {
+		ranges, n := rangesOf(seqs, journal.RangesMax)
+		seqs = seqs[n:]
+		if err := e.enter(ctx, journal.Erasure{Session: sid, Tombstone: tombstone, Ranges: ranges, Left: uint64(len(seqs)), Before: e.explained(), Plain: e.opts.Plain}); err != nil {
+			return c, err
+		}
+		err = e.finish(ctx, &c.Events)
+	}
+	return c, err
 }
 
 // Snapshots makes the server drop the bytes of former snapshots, of all sessions, and
@@ -165,7 +183,7 @@ func (e *Eraser) explained() uint64 {
 func (e *Eraser) finish(ctx context.Context, n *int) error {
 	for _, r := range e.last.Ranges {
 		for seq := r[0]; seq <= r[1]; seq++ {
-			if err := e.deleteAll(ctx, e.store.Names().LogStream(), []uint64{seq}, n); err != nil {
+			if err := e.deleteAll(ctx, e.store.Names().LogStream(), []uint64{seq}, e.last.Plain, n); err != nil {
 				return err
 			}
 		}
@@ -187,9 +205,9 @@ func (e *Eraser) enter(ctx context.Context, entry journal.Erasure) (err error) {
 	return err
 }
 
-func (e *Eraser) deleteAll(ctx context.Context, stream string, seqs []uint64, n *int) error {
+func (e *Eraser) deleteAll(ctx context.Context, stream string, seqs []uint64, plain bool, n *int) error {
 	for _, seq := range seqs {
-		if err := e.paced(ctx, func() error { return e.store.Erase(ctx, stream, seq) }); err != nil {
+		if err := e.paced(ctx, func() error { return e.store.Erase(ctx, stream, seq, plain) }); err != nil {
 			return err
 		}
 		*n++
@@ -221,7 +239,7 @@ func (e *Eraser) paced(ctx context.Context, del func() error) error {
 		return err
 	}
 	took := float64(time.Since(begun))
-	return e.sleep(ctx, time.Duration(took/cmp.Or(e.opts.Share, share)-took))
+	return e.sleep(ctx, time.Duration(took/e.opts.share()-took))
 }
 
 // ErrNoTombstone says that the session's owner has not stored the tombstone and its snapshot.

@@ -47,7 +47,7 @@ func (s *idle) TextOf(context.Context, string) (notices, dead []uint64, err erro
 func (s *idle) EffectsOf(context.Context, string) (uint64, error) { return 0, nil }
 func (s *idle) EraseSnapshot(context.Context, string) error       { return nil }
 func (s *idle) RewriteSnapshots(context.Context) (int, error)     { return 0, nil }
-func (s *idle) Erase(_ context.Context, _ string, seq uint64) error {
+func (s *idle) Erase(_ context.Context, _ string, seq uint64, _ bool) error {
 	for begun := time.Now(); time.Since(begun) < s.takes; {
 	}
 	s.deleted = append(s.deleted, seq)
@@ -80,19 +80,19 @@ func slept(t *testing.T, s *idle, o Options) (*Eraser, *[]time.Duration) {
 // default, and as the caller's share says otherwise.
 func TestDeletesTakeTheirShare(t *testing.T) {
 	t.Parallel()
-	for share, times := range map[float64]float64{0: 19, 0.5: 1} {
+	for times, o := range map[float64]Options{19: {}, 1: {Share: 0.5}, 3: {Plain: true}} {
 		s := &idle{erased: 9, takes: time.Millisecond}
-		e, waits := slept(t, s, Options{Share: share})
+		e, waits := slept(t, s, o)
 		if c, err := e.Session(t.Context(), "s1", 0); err != nil || c.Events != 3 || !slices.Equal(s.deleted, []uint64{1, 2, 5}) {
 			t.Fatalf("deleted %v (%+v, %v), want 1, 2 and 5", s.deleted, c, err)
 		}
 		for _, d := range *waits {
 			if d.Seconds() < 0.99*times*s.takes.Seconds() {
-				t.Errorf("share %v: it waits %v after a delete of at least %v, want %v times as long", share, d, s.takes, times)
+				t.Errorf("%+v: it waits %v after a delete of at least %v, want %v times as long", o, d, s.takes, times)
 			}
 		}
 		if len(*waits) != 3 {
-			t.Errorf("share %v: it waits %d times, want after each of 3 deletes", share, len(*waits))
+			t.Errorf("%+v: it waits %d times, want after each of 3 deletes", o, len(*waits))
 		}
 	}
 }

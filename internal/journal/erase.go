@@ -9,14 +9,16 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Erase deletes a message of a stream, and overwrites it in the server's files. It is no
-// error if there is none. An error that wraps ErrDeleteDenied says what to do.
-func (j *Journal) Erase(ctx context.Context, stream string, seq uint64) error {
+// Erase deletes a message of a stream, and overwrites it in the server's files, unless
+// plain is set: then its bytes stay there until the server rewrites or removes their block.
+// It is no error if there is none. An error that wraps ErrDeleteDenied says what to do.
+func (j *Journal) Erase(ctx context.Context, stream string, seq uint64, plain bool) error {
 	request := "STREAM.MSG.DELETE." + stream
 	err := j.conn.Repeat(ctx, j.conn.API+request, func(ctx context.Context) error {
 		return j.conn.Ask(ctx, request, struct {
-			Seq uint64 `json:"seq"`
-		}{seq}, &struct{ natsio.Answer }{})
+			Seq     uint64 `json:"seq"`
+			NoErase bool   `json:"no_erase,omitempty"`
+		}{seq, plain}, &struct{ natsio.Answer }{})
 	})
 	if err == nil {
 		return nil

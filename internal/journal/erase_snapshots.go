@@ -80,7 +80,7 @@ func (j *Journal) EraseSnapshot(ctx context.Context, sid string) error {
 			return nil
 		}
 	}
-	return j.Erase(ctx, j.names.SnapshotsStream(), m.seq)
+	return j.Erase(ctx, j.names.SnapshotsStream(), m.seq, false)
 }
 
 // Sizes of RewriteSnapshots. The server's blocks of the bucket have at most 8 MiB.

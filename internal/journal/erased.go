@@ -34,6 +34,9 @@ type Erasure struct {
 	Before uint64 `json:"before"`
 	// Whether all of them are deleted.
 	Done bool `json:"done"`
+	// Whether they are deleted plainly: their bytes stay in the server's files until their
+	// blocks are rewritten. False if absent.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // RangesMax bounds the ranges of an Erasure: its message has at most some 350 KB.

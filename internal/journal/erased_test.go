@@ -47,7 +47,7 @@ func TestLedgerExplainsHoles(t *testing.T) {
 	erase := func(seqs ...uint64) {
 		t.Helper()
 		for _, seq := range seqs {
-			bustest.OK(t, e.B.Erase(e.Ctx, "REFOLD_LOG", seq))
+			bustest.OK(t, e.B.Erase(e.Ctx, "REFOLD_LOG", seq, false))
 		}
 	}
 	entry := journal.Erasure{Session: "s0", Tombstone: 28, Ranges: [][2]uint64{{1, 1}, {4, 4}, {7, 7}, {10, 10}}, Left: 5}

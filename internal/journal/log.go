@@ -139,9 +139,22 @@ func (j *Journal) LastOf(ctx context.Context, door session.Door, sid string) (e 
 	if err != nil {
 		return session.Event{}, false, err
 	}
-	m, err := j.lastOn(ctx, j.names.LogStream(), subject)
+	return j.lastEvent(ctx, subject)
+}
+
+// LastEventOf is LastOf for any door.
+func (j *Journal) LastEventOf(ctx context.Context, sid string) (e session.Event, found bool, err error) {
+	filter, err := j.names.Session(sid)
 	if err != nil {
-		return session.Event{}, false, fmt.Errorf("read the last event on %s: %w", subject, err)
+		return session.Event{}, false, err
+	}
+	return j.lastEvent(ctx, filter)
+}
+
+func (j *Journal) lastEvent(ctx context.Context, filter string) (e session.Event, found bool, err error) {
+	m, err := j.lastOn(ctx, j.names.LogStream(), filter)
+	if err != nil {
+		return session.Event{}, false, fmt.Errorf("read the last event on %s: %w", filter, err)
 	}
 	if m.seq == 0 || j.conn.IsForeign(m.header) {
 		return session.Event{}, false, nil
@@ -153,17 +166,39 @@ func (j *Journal) LastOf(ctx context.Context, door session.Door, sid string) (e 
 // SessionNames returns the sorted names of the sessions of one partition of the log.
 // The server walks all subjects of that partition.
 func (j *Journal) SessionNames(ctx context.Context, partition int) ([]string, error) {
+	all, err := j.SessionsIn(ctx, partition)
+	return slices.Sorted(maps.Keys(all)), err
+}
+
+// InLog is how many events the log has of a session.
+type InLog struct {
+	Events uint64
+	Wakes  uint64 // of them, through the door wake
+}
+
+// IsDeleted reports whether the log has the tombstone of the session and nothing else. No
+// other session begins with a wake.
+func (s InLog) IsDeleted() bool { return s.Events == 1 && s.Wakes == 1 }
+
+// SessionsIn returns the sessions of one partition of the log. The server walks all
+// subjects of that partition.
+func (j *Journal) SessionsIn(ctx context.Context, partition int) (map[string]InLog, error) {
 	state, err := j.state(ctx, j.names.LogStream(), j.names.LaneFilters(partition, subjects.Partitions)[0])
 	if err != nil {
 		return nil, fmt.Errorf("list the sessions of partition %d: %w", partition, err)
 	}
-	names := map[string]bool{}
-	for stored := range state.Subjects {
-		if _, sid, err := j.names.ParseStored(stored); err == nil && sid != "" {
-			names[sid] = true
+	all := map[string]InLog{}
+	for stored, n := range state.Subjects {
+		if door, sid, err := j.names.ParseStored(stored); err == nil && sid != "" {
+			of := all[sid]
+			of.Events += n
+			if door == session.DoorWake {
+				of.Wakes += n
+			}
+			all[sid] = of
 		}
 	}
-	return slices.Sorted(maps.Keys(names)), nil
+	return all, nil
 }
 
 // Nameless returns subjects of the log that name no session, sorted, and the number of

@@ -55,8 +55,9 @@ func readRows() []Row {
 		read("events", "the log", subjects.Names.LogStream, eventReaders()...),
 		// Who folds a session must know which of its events are erased.
 		read("ledger", "which messages are erased", subjects.Names.ErasedStream, eventReaders()...),
-		// Bridges read the claims that theirs conflict with.
-		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(), SessionActor, Operator, Auditor)...),
+		// Bridges read the claims that theirs conflict with. Erasers archive sessions, and compare
+		// what they fold with the stored effects.
+		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(), SessionActor, Operator, Auditor, Eraser)...),
 		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor, Eraser, App, AppAsk, HTTP),
 		read("dead letters", "notices that no receiver of a webhook took", subjects.Names.DeadStream, Operator, Auditor, Eraser),
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),

@@ -62,7 +62,7 @@ func TestConvert(t *testing.T) {
 			if now := lanes(); now != were {
 				t.Errorf("lanes are\n%s, were\n%s", now, were)
 			}
-			bustest.OK(t, b.Erase(ctx, "REFOLD_LOG", 77))
+			bustest.OK(t, b.Erase(ctx, "REFOLD_LOG", 77, false))
 			bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 			if done, err := convert(); err != nil || done[0].Done || done[1].Done {
 				t.Errorf("again: got %+v, %v, want nothing to do", done, err)

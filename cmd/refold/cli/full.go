@@ -94,6 +94,7 @@ func (d doctorCommand) needsFull() bool  { return len(d.MCP) > 0 }
 
 func (d devCommand) needsFull() bool       { return exportsAnything(d.HTTP) }
 func (h httpServeCommand) needsFull() bool { return exportsAnything(h.HTTP) }
+func (r retainCommand) needsFull() bool    { return r.Every > 0 && exportsAnything(r.HTTP) }
 
 // exportsAnything: only --http and OpenTelemetry's variables make a program export
 // something.

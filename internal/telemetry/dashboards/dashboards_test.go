@@ -16,6 +16,7 @@ import (
 
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/internal/retain"
 	"github.com/refold/refold/internal/telemetry/metrics"
 	"github.com/refold/refold/internal/webhook"
 )
@@ -31,6 +32,7 @@ func described() []*meter.Desc {
 	metrics.Resource{}.Register(all)
 	engine.Register(all, 0)
 	webhook.Register(all)
+	retain.Register(all)
 	metrics.NewBridge(all, "")
 	newer := meter.New()
 	metrics.NewBridge(newer, "gen_ai_latest_experimental")

@@ -133,6 +133,9 @@ var All = []Dashboard{
 		rate("Snapshots", "refold_snapshots_total", "outcome"),
 		rate("Compared snapshots", "refold_snapshots_compared_total", "outcome"),
 		rate("Sessions stopped", "refold_quarantines_total", "reason"),
+		rate("Retention: sessions", "refold_retain_sessions_total", "outcome"),
+		most("Retention: sessions that wait", "short", "refold_retain_waiting", ""),
+		{"Retention: since its last pass", "s", []Query{{"time() - max(refold_retain_last_seconds)", "age"}}},
 	}},
 }
 

@@ -34,7 +34,7 @@ var components = []struct {
 	{"Bridge", []string{"internal/worker", "internal/prompt", "bridge", "cmd/bridge"}},
 	{"NATS, lanes and streams", []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence"}},
 	{"Tools", []string{"internal/tools", "tools"}},
-	{"HTTP API", []string{"web", "internal/webhook", "cmd/refold/cli"}},
+	{"HTTP API", []string{"web", "internal/webhook", "cmd/refold/cli", "internal/retain"}},
 	{"Telemetry and the rest", []string{"internal/telemetry", "internal/devserver", "cmd/settings"}},
 }
 

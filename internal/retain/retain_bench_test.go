@@ -1,0 +1,131 @@
+package retain_test
+
+// What retention takes over many sessions, and what it leaves to runs beside it.
+//
+// How: closed sessions of two events are made on a server in this process. refold retain runs as
+// a process of its own, so that its memory is its own.
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+const (
+	benchSessions = 100_000
+	benchDeleted  = 500 // of them
+	text          = "hello, what is in your working directory?"
+	benchLoad     = 8 // sessions at once that get runs beside a pass
+)
+
+// BenchmarkRetain (LL-10) looks at 10⁵ sessions, and then deletes some of them, without and
+// with archives.
+func BenchmarkRetain(b *testing.B) {
+	w := newWorld(b, context.Background(), 256)
+	program := filepath.Join(b.TempDir(), "refold")
+	if out, err := exec.CommandContext(w.ctx, "go", "build", "-o", program, "../../cmd/refold").CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	w.fill("s", benchSessions-2*benchDeleted)
+	w.fill("deleted-", benchDeleted)
+	w.fill("archived-", benchDeleted)
+	alone := w.load(func() { <-time.After(10 * time.Second) })
+	b.Logf("runs beside nothing: %.0f a second", alone)
+	for _, c := range []struct {
+		name, rule string
+		args       []string
+		sessions   int
+	}{
+		{"a pass over all, of which none is due", "{idle_after: 90d, delete_after: 0s}", []string{"--json"}, benchSessions},
+		{"dry run over those", "{prefix: deleted-, closed_after: 0s, delete_after: 0s}", []string{"--dry-run", "--json"}, benchDeleted},
+		{"delete them", "{prefix: deleted-, closed_after: 0s, delete_after: 0s}", []string{"--json"}, benchDeleted},
+		{"archive and delete others", "{prefix: archived-, closed_after: 0s, delete_after: 0s, archive_to: " + w.dir + "}", []string{"--json"}, benchDeleted},
+	} {
+		policy := filepath.Join(w.dir, "policy.yaml")
+		bustest.OK(b, os.WriteFile(policy, []byte("rules: ["+c.rule+"]"), 0o600))
+		cmd := exec.CommandContext(w.ctx, program, append([]string{"retain", "--nats", w.url, "--policy", policy}, c.args...)...)
+		var took time.Duration
+		rate := w.load(func() {
+			begun := time.Now()
+			out, err := cmd.Output()
+			bustest.OK(b, err)
+			took = time.Since(begun)
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+			b.Logf("%s: %s", c.name, lines[len(lines)-1])
+		})
+		rss := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+		b.Logf("%s: %v, %.2f ms a session, %d MiB; runs beside it: %.0f a second, %.2f of those beside nothing",
+			c.name, took.Round(time.Millisecond), took.Seconds()*1000/float64(c.sessions), rss>>10, rate, rate/alone)
+	}
+}
+
+// fill makes closed sessions.
+func (w *world) fill(prefix string, n int) {
+	w.t.Helper()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				sid := fmt.Sprint(prefix, i)
+				if _, err := w.Run(w.ctx, sid, text, client.RunOptions{}); err != nil {
+					w.t.Error(err)
+				}
+				if _, err := w.CloseSession(w.ctx, sid, ""); err != nil {
+					w.t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	w.settled(fmt.Sprint(prefix, n))
+}
+
+// once gives a session a run and ends it.
+func (w *world) once(sid string) {
+	_, err := w.Run(w.ctx, sid, text, client.RunOptions{})
+	if err == nil {
+		_, err = w.Cancel(w.ctx, sid, client.ControlOptions{})
+	}
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// load gives sessions runs while f runs, and returns how many a second were folded.
+func (w *world) load(f func()) float64 {
+	ctx, end := context.WithCancel(w.ctx)
+	defer end()
+	var runs atomic.Int64
+	var all sync.WaitGroup
+	for i := range benchLoad {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				sid := fmt.Sprintf("keep-%d-%d-%d", time.Now().UnixNano(), i, n)
+				w.once(sid)
+				if _, err := w.View(w.ctx, sid); err != nil {
+					w.t.Error(err)
+				}
+				runs.Add(1)
+			}
+		})
+	}
+	begun := time.Now()
+	f()
+	took := time.Since(begun)
+	done := runs.Load()
+	end()
+	all.Wait()
+	return float64(done) / took.Seconds()
+}

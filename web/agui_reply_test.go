@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestAGUIPageTools(t *testing.T) {
 	// One result: the other call waits on.
 	one := []string{"r1t1c0", "Blue", "r1t1c2", "There is paint."}
 	p.last(p.run("run-3", colours(one...)), "success")
-	both := append(one, "r1t1c1", "Green")
+	both := slices.Concat(one, []string{"r1t1c1", "Green"})
 	for _, run := range []string{"run-4", "run-4", "run-5"} { // the same results again begin no run
 		got := p.run(run, colours(both...))
 		p.last(got, "success")

@@ -17,6 +17,9 @@ func (c *Conversation) faults(end *End) []string {
 	if len(end.Spaces) != c.Marks && c.Marks > 0 || len(end.Prompts) != c.Prompt {
 		faults = append(faults, fmt.Sprintf("the spaces are %q, shown to turns %q", end.Spaces, end.Prompts))
 	}
+	if len(end.Children) != c.Children || end.Tokens != c.Tokens {
+		faults = append(faults, fmt.Sprintf("%d children used, with their parents, %d tokens; want %d and %d", len(end.Children), end.Tokens, c.Children, c.Tokens))
+	}
 	compactions := 0
 	for _, n := range end.Notices {
 		if n.Type == session.NoticeContextCompacted {

@@ -100,21 +100,23 @@ func (c *collector) take(span *tracepb.Span) {
 
 // differences compares the received spans with those that the log gives. Each
 // span of the log must have arrived with the same content. Any other must be a
-// start of a bridge, with a parent from the log.
-func (c *collector) differences(sid string, logged []*timeline.Span) []string {
+// start of a bridge, with a parent from the log. logged are the spans by session.
+func (c *collector) differences(logged map[string][]*timeline.Span) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	faults := slices.Clone(c.faults)
 	ids := map[string]bool{}
-	for _, s := range logged {
-		want := traceForm.Render(sid, s)
-		id := hex.EncodeToString(want.SpanId)
-		ids[id] = true
-		switch got, ok := c.spans[id]; {
-		case !ok:
-			faults = append(faults, fmt.Sprintf("the span %s was not exported", s.Place))
-		case !proto.Equal(got, want):
-			faults = append(faults, fmt.Sprintf("the span %s was exported as %v, the log gives %v", s.Place, got, want))
+	for sid, spans := range logged {
+		for _, s := range spans {
+			want := traceForm.Render(sid, s)
+			id := hex.EncodeToString(want.SpanId)
+			ids[id] = true
+			switch got, ok := c.spans[id]; {
+			case !ok:
+				faults = append(faults, fmt.Sprintf("the span %s was not exported", s.Place))
+			case !proto.Equal(got, want):
+				faults = append(faults, fmt.Sprintf("the span %s was exported as %v, the log gives %v", s.Place, got, want))
+			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.spans)) {

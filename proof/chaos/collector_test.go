@@ -68,7 +68,7 @@ func TestCollectorFindsDifferences(t *testing.T) {
 			must(t, err)
 			defer collector.close()
 			export(t, collector, c.spans()...)
-			got := collector.differences("s1", logged())
+			got := collector.differences(map[string][]*timeline.Span{"s1": logged()})
 			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0], c.want)) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -88,7 +88,7 @@ func TestCollectorTakesStartsOfBridges(t *testing.T) {
 	tracer.Finished(start, executor.End{At: time.UnixMilli(2000)})
 	must(t, tracer.Close())
 	export(t, collector, render(logged()[0]), render(logged()[1]))
-	if got := collector.differences("s1", logged()); len(got) > 0 || len(collector.spans) != 3 {
+	if got := collector.differences(map[string][]*timeline.Span{"s1": logged()}); len(got) > 0 || len(collector.spans) != 3 {
 		t.Errorf("%d spans arrived, want 3; differences: %q", len(collector.spans), got)
 	}
 }
@@ -101,7 +101,7 @@ func TestCollectorReportsUndecodableData(t *testing.T) {
 	response, err := http.Post(collector.url, "application/x-protobuf", strings.NewReader("no protobuf"))
 	must(t, err)
 	response.Body.Close()
-	if got := collector.differences("s1", nil); response.StatusCode != http.StatusBadRequest || len(got) != 1 || !strings.Contains(got[0], "could not be decoded") {
+	if got := collector.differences(nil); response.StatusCode != http.StatusBadRequest || len(got) != 1 || !strings.Contains(got[0], "could not be decoded") {
 		t.Errorf("status %d, differences %q", response.StatusCode, got)
 	}
 }
@@ -114,7 +114,7 @@ func TestCollectorGetsWhatASessionActorExports(t *testing.T) {
 	name, url, _ := strings.Cut(collector.environ(), "=")
 	t.Setenv(name, url)
 	newExporting(slog.New(slog.DiscardHandler)).Ended("s1", logged())
-	if got := collector.differences("s1", logged()); len(got) > 0 {
+	if got := collector.differences(map[string][]*timeline.Span{"s1": logged()}); len(got) > 0 {
 		t.Errorf("differences: %q", got)
 	}
 	for _, span := range collector.spans {

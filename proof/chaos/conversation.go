@@ -47,6 +47,9 @@ type Conversation struct {
 	Reply     string // answers the question that the first run asks; "": it asks none
 	Scheduled bool   // a schedule requests the run
 
+	Children int   // sessions below this one, if nothing is wrong
+	Tokens   int64 // that the runs use, with those of the children; 0: not compared
+
 	Marks  int // length of End.Spaces if nothing is wrong
 	Prompt int // number of turns that show a prompt before the transcript
 
@@ -78,8 +81,8 @@ func Open(s Source) (*Cast, error) {
 
 // Sessions of the built-in demo: a plain one, and one whose run is cancelled. A
 // third adopts a workspace, in a fourth the model enables a pack, and a fifth becomes too
-// long for its model. The run of a sixth waits for a person and for the time, and that of
-// a seventh is requested by a schedule.
+// long for its model. The run of a sixth waits for a person and for the time, that of a
+// seventh is requested by a schedule, and an eighth has a tree of children.
 const (
 	demoSession      = "demo"
 	cancelledSession = "cancelled"
@@ -94,7 +97,7 @@ func demoCast() (*Cast, error) {
 		Config:         &session.RunConfig{Provider: scriptedModel, Model: scriptedModel},
 		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	}
-	if err := allowPack(&of); err != nil {
+	if err := errors.Join(allowPack(&of), allowTree(&of)); err != nil {
 		return nil, err
 	}
 	record, err := codec.Marshal(of)
@@ -102,7 +105,7 @@ func demoCast() (*Cast, error) {
 		Conversations: []Conversation{
 			{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}, Ends: completes},
 			{ID: cancelledSession, Session: cancelledSession, Says: []string{scripted.DemoInput}, Ends: []RunEnd{{Lifecycle: string(session.Cancelled)}}, Cancelled: true},
-			workspaceConversation(), packConversation(), longConversation(), waitConversation(), scheduleConversation(),
+			workspaceConversation(), packConversation(), longConversation(), waitConversation(), scheduleConversation(), treeConversation(),
 		},
 		Install: record,
 	}, err
@@ -169,7 +172,7 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 	script, _ := scripted.Demo()
 	return errors.Join(
 		b.Model(scriptedModel, scripted.NewModel(script)), b.Tool(hostTools, accounted{tools, ledger}),
-		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.BlobOf), ledger}), serveWorkspace(b, dir), servePack(b, ledger), serveLong(b), serveWait(b),
+		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.BlobOf), ledger}), serveWorkspace(b, dir), servePack(b, ledger), serveLong(b), serveWait(b), serveTree(b),
 	)
 }
 

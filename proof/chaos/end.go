@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/session/timeline"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/llm/recorded"
@@ -20,11 +21,14 @@ type gather struct {
 	spans  *collector
 	dir    string
 	sid    string
+	counts bool // the tokens
 
 	events  map[uint64]session.Event
 	opened  []Call // opened by the fold, in order
 	settled map[string]string
 	prompts []string
+
+	children []string // sessions
 }
 
 // end returns the end of the trial, once everything is at rest.
@@ -35,8 +39,11 @@ func (g *gather) end(ctx context.Context) (*End, error) {
 		return nil, err
 	}
 	end := &End{}
-	if end.Replay, err = g.replay(ctx, replayed); err != nil {
+	if end.Replay, err = g.replay(ctx, replayed, end); err != nil {
 		return nil, err
+	}
+	if g.counts {
+		end.Tokens = replayed.State.Usage.InputTokens + replayed.State.Usage.OutputTokens
 	}
 	if err := g.account(end); err != nil {
 		return nil, err
@@ -57,12 +64,14 @@ func (g *gather) end(ctx context.Context) (*End, error) {
 			end.Open = append(end.Open, effect.Name)
 		}
 	}
-	logged, _, err := g.client.Spans(ctx, g.sid, 0)
-	if err != nil {
-		return nil, err
+	logged := map[string][]*timeline.Span{}
+	for _, sid := range append(g.children, g.sid) {
+		if logged[sid], _, err = g.client.Spans(ctx, sid, 0); err != nil {
+			return nil, err
+		}
 	}
-	end.Spans = g.spans.differences(g.sid, logged)
-	for _, s := range logged {
+	end.Spans = g.spans.differences(logged)
+	for _, s := range logged[g.sid] {
 		end.Traced = append(end.Traced, s.Place)
 	}
 	end.Notices, err = g.notices(ctx)
@@ -134,17 +143,21 @@ func (g *gather) account(end *End) error {
 }
 
 // replay returns the differences of a fold of all sessions from what is stored,
-// and from the session-actor's state.
-func (g *gather) replay(ctx context.Context, own *client.Replayed) (differences []string, err error) {
+// and from the session-actor's state. It reads how the children ended.
+func (g *gather) replay(ctx context.Context, own *client.Replayed, end *End) (differences []string, err error) {
 	_, err = g.client.Verify(ctx, client.VerifyOptions{Each: func(r *client.Replayed) error {
 		for _, d := range r.Differences {
 			differences = append(differences, r.Session+": "+d)
+		}
+		if r.State != nil && r.State.Tree != nil && r.State.Tree.Parent != nil {
+			g.children, end.Children = append(g.children, r.Session), append(end.Children, childEnd(r.State))
 		}
 		return nil
 	}})
 	if err != nil {
 		return nil, err
 	}
+	slices.Sort(end.Children)
 	view, err := g.view(ctx)
 	if err != nil {
 		return nil, err
@@ -192,6 +205,7 @@ func (g *gather) item(ctx context.Context, it session.Item) (Item, error) {
 		result   session.ToolCallSettled
 		reply    session.ReplyGiven
 		schedule session.ScheduleSet
+		child    session.ChildSettled
 		enabled  session.WorkspaceSnapshotReady
 		contents []*session.Content
 	)
@@ -220,6 +234,8 @@ func (g *gather) item(ctx context.Context, it session.Item) (Item, error) {
 		contents = append(contents, &schedule.Input)
 	case typeOf(e, &reply) == session.TypeReplyGiven:
 		contents = append(contents, reply.Output)
+	case typeOf(e, &child) == session.TypeChildSettled:
+		contents = append(contents, child.Output)
 	case typeOf(e, &enabled) == session.TypeWorkspaceSnapshotReady:
 		contents = append(contents, enabled.Output)
 	default:

@@ -68,7 +68,7 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	if err := t.rest(ctx); err != nil {
 		return nil, err
 	}
-	g := gather{client: t.client, view: t.view, spans: t.spans, cast: t.explorer.cast, dir: t.dir, sid: conversation.Session}
+	g := gather{client: t.client, view: t.view, spans: t.spans, cast: t.explorer.cast, dir: t.dir, sid: conversation.Session, counts: conversation.Tokens > 0}
 	return g.end(ctx)
 }
 

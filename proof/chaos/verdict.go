@@ -22,6 +22,8 @@ type End struct {
 	Spans      []string // differences between the exported spans and those that the log gives
 	Traced     []string // places of the spans that the log gives
 	Prompts    []string // turns with a prompt before the transcript, and its fingerprint
+	Children   []string // how the sessions of the tree below it ended, sorted
+	Tokens     int64    // that the runs used, with those of the children
 }
 
 // RunEnd is how a run ended.
@@ -85,6 +87,12 @@ func Check(bridgeKilled bool, want, got *End) []string {
 	faults = append(faults, sameSpaces(want, got, unknown)...)
 	for _, effect := range got.Open {
 		say("%s is open", effect)
+	}
+	if !slices.Equal(want.Children, got.Children) {
+		say("the children ended %q, without a kill %q", got.Children, want.Children)
+	}
+	if got.Tokens != want.Tokens {
+		say("%d tokens were used, without a kill %d", got.Tokens, want.Tokens)
 	}
 	faults = append(faults, noticeFaults(got.Notices, len(want.Runs))...)
 	for _, difference := range got.Replay {

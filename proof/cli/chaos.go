@@ -18,7 +18,7 @@ import (
 type Chaos struct {
 	Model        string        `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
 	RetrySafe    []string      `placeholder:"PATTERNS" help:"Names of recorded tools that may run twice, as in get_*,search_*."`
-	Conversation []string      `placeholder:"ID" help:"Which conversations. Default: all. The demo has seven: demo, cancelled, workspace, pack, long, wait and schedule."`
+	Conversation []string      `placeholder:"ID" help:"Which conversations. Default: all. The demo has eight: demo, cancelled, workspace, pack, long, wait, schedule and tree."`
 	Kill         []string      `default:"actor,bridge" enum:"actor,bridge,both,server" help:"What to kill. actor, bridge: each at its own messages; both of them at once, or the NATS server: at all messages. ${enum}."`
 	Points       int           `placeholder:"N" help:"Try N points of each conversation, as many of each kind; 0: all."`
 	Dense        bool          `help:"Kill at many points of a conversation in one trial, one after the other. Points that the trial misses are tried alone, and all its points if it fails."`

@@ -15,7 +15,7 @@ const changes = {
   remove: { name: 'Remove', type: 'ScheduleRemoved', about: 'It requests no more runs. Its runs go on.', danger: true, event: () => ({}), send: (path) => remove(path) },
 };
 
-const why = { request: 'by an operator', failed: 'its last ten runs failed', no_next: 'it has no next time', bad_settlement: 'a session-actor said what can\u2019t be' };
+const why = { request: 'by an operator', failed: 'its last ten runs failed', no_next: 'it has no next time', bad_settlement: 'a session-actor published a firing that was not accepted' };
 
 function Row({ s, change }) {
   const button = (id) => html`<button type="button" class=${`btn ${changes[id].danger ? 'danger' : ''}`} disabled=${!may('operate')} title=${may('operate') ? changes[id].about : 'This token lacks the right operate.'} onClick=${() => change({ id, s })}>${changes[id].name}</button>`;

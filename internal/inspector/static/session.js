@@ -67,11 +67,19 @@ function Why({ view }) {
   const names = [...new Set(open.map((e) => `${e.class}/${e.target}`))];
   const words = {
     model: 'for the model', tools: 'for tools', step: 'for a step hook', host_loop: 'for a host loop', approval: 'for a person to decide',
-    input: 'for input', resume: 'to be resumed', retry: 'until the turn is tried again', space: 'for a workspace', operator: 'for an operator',
+    input: 'for input', resume: 'to be resumed', retry: 'until the turn is tried again', space: 'for a workspace', reply: 'for a reply', clock: 'for the time', session: 'for another session', operator: 'for an operator',
   }[view.quarantined ? 'operator' : view.waits_for];
   if (!words) return null;
   const deadline = open.length ? Math.min(...open.map((e) => e.deadline).filter(Boolean)) : view.run?.retry_at;
   return html`<p class="why">Waits ${words}${names.length ? html` (<span class="mono">${plain(names.slice(0, 3).join(', '))}${names.length > 3 ? ', …' : ''}</span>)` : null}${deadline && Number.isFinite(deadline) && deadline > now.value ? html`, <span class="num">${took(Math.ceil((deadline - now.value) / 1000) * 1000)}</span> left` : null}${view.unserved?.length ? html` · <span class="tag bad">nobody serves ${plain(view.unserved.join(', '))}</span>` : null}${troubles.map((t) => html` · <span class="tag warn">${plain(`${t.target}: ${t.code}${t.detail ? `: ${t.detail}` : ''}`)}</span>`)}${view.quarantined ? html` · <span class="tag bad">${plain(view.quarantined.reason)}</span>` : null}</p>`;
+}
+
+/** Whose call the session carries out, and which sessions carry out its own. */
+function Family({ view }) {
+  const name = (sid) => (caller.value.file ? html`<span class="mono">${plain(sid)}</span>` : html`<${Link} to=${`/s/${encodeURIComponent(sid)}`}><span class="mono">${plain(sid)}</span><//>`);
+  const children = view.children ?? [];
+  return html`${view.parent ? html`<p class="why" data-refold-parent>Carries out <span class="mono">${plain(view.parent.call)}</span> of ${name(view.parent.session)}</p>` : null}
+    ${children.length ? html`<p class="why" data-refold-children>${children.length === 1 ? 'Child' : 'Children'}: ${children.slice(0, 5).map((c, i) => html`${i ? ', ' : ''}${name(c.session)} <span class="label">${plain(c.call)} ${plain(c.state)}</span>`)}${children.length > 5 ? ` and ${children.length - 5} more` : ''}</p>` : null}`;
 }
 
 function Meter({ used, most, name }) {
@@ -182,7 +190,7 @@ export function Session({ sid }) {
   const panels = html`<${Tabs} label="Parts of the session" at=${tab} choose=${(id) => setQuery({ tab: id === all[0][0] ? '' : id })} tabs=${all.map(([id, name]) => ({ id, name, count: counts[id] }))}>${panel}${tab === 'conversation' ? lower : null}<//>`;
   return html`<div class="session-head">
       ${head}
-      <div class="title"><h1>${plain(sid)}</h1><${State} state=${view.quarantined ? 'quarantined' : view.status === 'closed' ? 'closed' : view.lifecycle} waits=${view.waits_for} /><div class="about grow"><${Why} view=${view} /></div>${at || file ? null : html`<${Actions} sid=${sid} view=${view} events=${events} />`}</div>
+      <div class="title"><h1>${plain(sid)}</h1><${State} state=${view.quarantined ? 'quarantined' : view.status === 'closed' ? 'closed' : view.lifecycle} waits=${view.waits_for} /><div class="about grow"><${Why} view=${view} /><${Family} view=${view} /></div>${at || file ? null : html`<${Actions} sid=${sid} view=${view} events=${events} />`}</div>
       <${Vitals} shown=${shown} prove=${prove} />
       <${Cursor} events=${events} at=${at} index=${index} move=${move} live=${goLive} />
       ${at ? html`<div class="past" role="status"><span>As of event ${number(events[index].n)}, <${Ago} at=${events[index].time} />. Nothing is asked.</span><button type="button" class="btn" onClick=${goLive}>Back to live</button></div>` : null}

@@ -53,6 +53,7 @@ type Span struct {
 	Install  string   `json:"install,omitempty"`  // run: hash of the install record
 	RunSeq   uint64   `json:"run_seq,omitempty"`  // run: sequence of the event with its input
 	Caller   string   `json:"caller,omitempty"`   // run: traceparent of its request
+	Of       *Of      `json:"of,omitempty"`       // run of a child
 	Outcome  *Outcome `json:"outcome,omitempty"`  // run, attempt, compaction
 
 	Turn  *Turn  `json:"turn,omitempty"`  // turn
@@ -65,6 +66,12 @@ type Span struct {
 	Attempt  int    `json:"attempt,omitempty"`  // attempt, retry wait: from 1
 	Decision string `json:"decision,omitempty"` // approval: approve, deny, expired, closed
 	Budget   bool   `json:"budget,omitempty"`   // pause: a budget began it
+}
+
+// Of is the call of another session that a run carries out.
+type Of struct {
+	Session string `json:"session"`
+	Call    string `json:"call"`
 }
 
 // Outcome is how a run or an attempt ended.

@@ -230,6 +230,9 @@ func (t *Tracker) begin(s *session.State, k key, caller string) {
 		run := runOf(s, k.run)
 		span.Profile, span.Provider, span.Model = run.Config.Profile, run.Config.Provider, run.Config.Model
 		span.Install, span.RunSeq, span.Caller, span.Outcome = s.Install.String(), run.Seq, caller, &Outcome{}
+		if s.Tree != nil && s.Tree.Parent != nil && s.Tree.Parent.Run == k.run {
+			span.Of = &Of{s.Tree.Parent.Parent, s.Tree.Parent.Call}
+		}
 	case KindPause:
 		span.Budget = s.Run.Spent
 	case KindTurn:

@@ -145,12 +145,15 @@ func turnAttributes(t *timeline.Turn) []*commonpb.KeyValue {
 	return attrs
 }
 
-// links returns the links of a run's root: the root of the previous run, and the
-// caller's span. The caller is a link and not the parent: a run outlives its
+// links returns the links of a run's root: the root of the previous run, the call that it
+// carries out, and the caller's span. The caller is a link and not the parent: a run outlives its
 // caller, and an unsampled caller must not suppress the run's spans.
 func (f Form) links(sid string, s *timeline.Span) (all []*tracepb.Span_Link) {
 	if s.Run > 1 {
 		all = append(all, f.link(sid, timeline.RunPlace(s.Run-1), "previous"))
+	}
+	if s.Of != nil {
+		all = append(all, f.link(s.Of.Session, s.Of.Call, "parent"))
 	}
 	if caller, ok := ParseTraceparent(s.Caller); ok {
 		all = append(all, &tracepb.Span_Link{

@@ -277,10 +277,11 @@ func TestTextsAreMaskedBeforeTheyAreCut(t *testing.T) {
 func TestNamesAndAttributesOfSpans(t *testing.T) {
 	t.Parallel()
 	usage := session.UsageTotal{InputTokens: 10, OutputTokens: 5, CachedTokens: 4, CacheWriteTokens: 3, ReasoningTokens: 2}
-	call := &timeline.Call{ToolID: "host.exec", ToolName: "shell", Status: session.CallFailed}
+	call := &timeline.Call{ToolID: "host.exec", ToolName: "shell", Kind: "session", Status: session.CallFailed}
 	spans := []timeline.Span{
 		{Kind: timeline.KindRun, Place: "r2", Run: 2, Profile: "openai", Provider: "openai", Model: "m1", Install: "abc", Failed: true, Code: "turns_max",
 			Caller:  "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+			Of:      &timeline.Of{Session: "p1", Call: "r1t1c0"},
 			Outcome: &timeline.Outcome{Lifecycle: session.Failed, Usage: usage, Cost: 7, Turns: 3}},
 		{Kind: timeline.KindQueue, Place: "r2q", Parent: "r2", Run: 2},
 		{Kind: timeline.KindPause, Place: "r2p41", Parent: "r2", Run: 2, Budget: true},

@@ -262,11 +262,16 @@ func (l *laws) again(o session.Effect, g, before *session.Generation) {
 	if w := l.state.Window; w != nil && w.Compaction != nil && w.Compaction.Again { // facts may be others after it
 		same.Defined, same.Tools, same.Toolset, same.ToolChoice = before.Defined, before.Tools, before.Toolset, before.ToolChoice
 	}
-	if l.state.Run.Fell > 0 { // another model, or the first one again, with the tools of then
+	// The run may have fallen back in this turn, or before it: for a compaction, or in an
+	// earlier turn.
+	fell := l.state.Run.Fell > 0 || slices.ContainsFunc(l.state.Run.Config.Fallback, func(f session.FallbackModel) bool {
+		return f.Provider == before.Provider && f.Model == before.Model
+	})
+	if fell { // another model, or the first one again, with the tools of then
 		same.Provider, same.Model, same.Params = before.Provider, before.Model, before.Params
 		same.Defined, same.Tools, same.Toolset, same.ToolChoice = before.Defined, before.Tools, before.Toolset, before.ToolChoice
 	}
-	if t.Shrunk+l.state.Run.Fell > 0 {
+	if t.Shrunk > 0 || fell {
 		same.Summary = before.Summary
 		l.sendable(o.Name, itemsOf(l.t, g.Items))
 		same.Cut, same.Items, same.V, same.Prompt, same.PromptMark, same.Vars = before.Cut, before.Items, before.V, before.Prompt, before.PromptMark, before.Vars

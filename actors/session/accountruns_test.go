@@ -262,10 +262,10 @@ func (l *laws) again(o session.Effect, g, before *session.Generation) {
 	if w := l.state.Window; w != nil && w.Compaction != nil && w.Compaction.Again { // facts may be others after it
 		same.Defined, same.Tools, same.Toolset, same.ToolChoice = before.Defined, before.Tools, before.Toolset, before.ToolChoice
 	}
-	// The run may have fallen back in this turn, or before it: for a compaction, or in an
-	// earlier turn.
+	// The run may also have fallen back for a compaction, before the first attempt or before
+	// this one, or in an earlier turn.
 	fell := l.state.Run.Fell > 0 || slices.ContainsFunc(l.state.Run.Config.Fallback, func(f session.FallbackModel) bool {
-		return f.Provider == before.Provider && f.Model == before.Model
+		return f.Provider == before.Provider && f.Model == before.Model || f.Provider == g.Provider && f.Model == g.Model
 	})
 	if fell { // another model, or the first one again, with the tools of then
 		same.Provider, same.Model, same.Params = before.Provider, before.Model, before.Params

@@ -50,16 +50,8 @@ func (v *ChildRequested) limits() *refusal {
 	if bad := v.Input.limits(); bad != nil {
 		return bad.in("input")
 	}
-	if len(v.Roles) > RolesMax {
-		return tooMany("roles", RolesMax)
-	}
-	for i := range v.Roles {
-		if len(v.Roles[i]) > RoleBytesMax {
-			return tooLong(itemOf("roles", i), RoleBytesMax)
-		}
-		if len(v.Roles[i]) < 1 {
-			return tooShort(itemOf("roles", i), 1)
-		}
+	if bad := textsOutside("roles", v.Roles, RolesMax, 1, RoleBytesMax); bad != nil {
+		return bad
 	}
 	return nil
 }
@@ -203,16 +195,8 @@ func (v *FallbackModel) limits() *refusal {
 	if len(v.Model) < 1 {
 		return tooShort("model", 1)
 	}
-	if len(v.On) > RetryCodesMax {
-		return tooMany("on", RetryCodesMax)
-	}
-	for i := range v.On {
-		if len(v.On[i]) > CodeBytesMax {
-			return tooLong(itemOf("on", i), CodeBytesMax)
-		}
-		if len(v.On[i]) < 1 {
-			return tooShort(itemOf("on", i), 1)
-		}
+	if bad := textsOutside("on", v.On, RetryCodesMax, 1, CodeBytesMax); bad != nil {
+		return bad
 	}
 	if v.Sticky != "" && !isOneOf(v.Sticky, "run", "turn") {
 		return noValue("sticky", v.Sticky, "run", "turn")
@@ -460,16 +444,8 @@ func (v *Retry) limits() *refusal {
 	if v.BackoffMaxMS != 0 && (v.BackoffMaxMS < 1 || v.BackoffMaxMS > DeadlineMaxMS) {
 		return outside("backoff_max_ms", int64(v.BackoffMaxMS), 1, DeadlineMaxMS)
 	}
-	if len(v.Codes) > RetryCodesMax {
-		return tooMany("codes", RetryCodesMax)
-	}
-	for i := range v.Codes {
-		if len(v.Codes[i]) > CodeBytesMax {
-			return tooLong(itemOf("codes", i), CodeBytesMax)
-		}
-		if len(v.Codes[i]) < 1 {
-			return tooShort(itemOf("codes", i), 1)
-		}
+	if bad := textsOutside("codes", v.Codes, RetryCodesMax, 1, CodeBytesMax); bad != nil {
+		return bad
 	}
 	return nil
 }
@@ -597,16 +573,8 @@ func (v *RunRequested) limits() *refusal {
 	if bad := v.Input.limits(); bad != nil {
 		return bad.in("input")
 	}
-	if len(v.Roles) > RolesMax {
-		return tooMany("roles", RolesMax)
-	}
-	for i := range v.Roles {
-		if len(v.Roles[i]) > RoleBytesMax {
-			return tooLong(itemOf("roles", i), RoleBytesMax)
-		}
-		if len(v.Roles[i]) < 1 {
-			return tooShort(itemOf("roles", i), 1)
-		}
+	if bad := textsOutside("roles", v.Roles, RolesMax, 1, RoleBytesMax); bad != nil {
+		return bad
 	}
 	if len(v.Submission) > IDBytesMax {
 		return tooLong("submission", IDBytesMax)
@@ -689,16 +657,8 @@ func (v *ScheduleSet) limits() *refusal {
 	if v.Rev != 0 && v.Rev > NumberMax {
 		return outside("rev", int64(v.Rev), 0, NumberMax)
 	}
-	if len(v.Roles) > RolesMax {
-		return tooMany("roles", RolesMax)
-	}
-	for i := range v.Roles {
-		if len(v.Roles[i]) > RoleBytesMax {
-			return tooLong(itemOf("roles", i), RoleBytesMax)
-		}
-		if len(v.Roles[i]) < 1 {
-			return tooShort(itemOf("roles", i), 1)
-		}
+	if bad := textsOutside("roles", v.Roles, RolesMax, 1, RoleBytesMax); bad != nil {
+		return bad
 	}
 	if v.WhenBusy != "" && !isOneOf(v.WhenBusy, "skip", "queue", "interrupt") {
 		return noValue("when_busy", v.WhenBusy, "skip", "queue", "interrupt")

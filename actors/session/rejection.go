@@ -134,6 +134,23 @@ func tooMany(field string, most int) *refusal {
 	return refuse(RejectLimitExceeded, field+": at most "+strconv.Itoa(most))
 }
 
+// textsOutside refuses a list of more than most texts, and a text of it with other than
+// low to high bytes.
+func textsOutside(field string, all []string, most, low, high int) *refusal {
+	if len(all) > most {
+		return tooMany(field, most)
+	}
+	for i, text := range all {
+		switch {
+		case len(text) > high:
+			return tooLong(itemOf(field, i), high)
+		case len(text) < low:
+			return tooShort(itemOf(field, i), low)
+		}
+	}
+	return nil
+}
+
 func tooFew(field string, least int) *refusal {
 	if least == 1 {
 		return refuse(RejectInvalidData, field+": is empty")

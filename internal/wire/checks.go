@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -182,6 +183,9 @@ func isBasic(d *declaration, expr ast.Expr) bool {
 }
 
 func (c *checker) list(d *declaration, e *ast.ArrayType, l *limits, at place) (text string, err error) {
+	if text, is, err := c.texts(d, e, l, at); is || err != nil {
+		return text, err
+	}
 	if l.high != "" {
 		text = "if len(" + at.value + ") > " + l.high + " {\nreturn tooMany(" + at.name + ", " + l.high + ")\n}\n"
 	}
@@ -197,6 +201,20 @@ func (c *checker) list(d *declaration, e *ast.ArrayType, l *limits, at place) (t
 		text += "for i := range " + at.value + " {\n" + inner + "}\n"
 	}
 	return text, err
+}
+
+// texts returns the statement that checks a list of texts of which only sizes are limited.
+func (c *checker) texts(d *declaration, e *ast.ArrayType, l *limits, at place) (text string, is bool, err error) {
+	id, isIdent := e.Elt.(*ast.Ident)
+	if !isIdent || id.Name != "string" || l.item == nil || l.item.name != "" || l.item.fields != "" || l.high == "" || l.item.high == "" || l.low != "" && l.low != "0" {
+		return "", false, nil
+	}
+	values, err := l.item.values(d)
+	if err != nil || len(values) > 0 {
+		return "", false, err
+	}
+	arguments := []string{at.name, at.value, l.high, cmp.Or(l.item.low, "0"), l.item.high}
+	return "if bad := textsOutside(" + strings.Join(arguments, ", ") + "); bad != nil {\nreturn bad\n}\n", true, nil
 }
 
 func (c *checker) basic(d *declaration, kind string, l *limits, at place) (string, error) {

@@ -57,7 +57,7 @@ func (s *State) send(sid, typ string, body any) error {
 }
 
 // ChildRequested asks a session to carry out a call of its parent. As the first event of
-// a session it makes that session the parent's child; again, it is answered again.
+// a session it makes that session the parent's child. A repeated one gets the same answer.
 //
 //wire:example {"call": "r1t1c0", "config": {"provider": "anthropic", "model": "m"}, "depth": 1, "facts": {"role": "admin"}, "input": {"text": "Find the papers."}, "keep": true, "parent": "p1", "registry": {"tools": []}, "roles": ["member"], "root": "p1"}
 type ChildRequested struct {

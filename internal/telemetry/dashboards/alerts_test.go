@@ -38,7 +38,7 @@ var Alerts = []Alert{
 		"The receiver of webhook {{ $labels.webhook }} did not take notices within a day: they are dead letters.", "webhook_dead in the server's log names the session and the failure. docs/http.md, Dead letters, says how to read them."},
 	{"RefoldLogAlmostFull", "max(refold_log_bytes) > 0.8 * max(refold_log_limit_bytes)", "5m", "page",
 		"The log is at 80 % of its limit.", "Raise the limit of the stream; at 90 % clients are refused."},
-	{"RefoldRetentionStands", "time() - max(last_over_time(refold_retain_last_seconds[30d])) > 2 * 86400", "0m", "ticket",
+	{"RefoldRetentionStalled", "time() - max(last_over_time(refold_retain_last_seconds[30d])) > 2 * 86400", "0m", "ticket",
 		"No pass of retention has ended for two days.", "See retention_failed in the log of refold retain, or start it again."},
 	{"RefoldNotStored", `sum(increase(refold_commit_errors_total{code="stream_full"}[5m])) > 0`, "0m", "page",
 		"A stream takes no more messages.", "Make room on the disks of the NATS servers, or raise the limits of their streams."},

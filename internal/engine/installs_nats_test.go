@@ -3,6 +3,7 @@ package engine_test
 // What install records with a fault cost a view.
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -28,26 +29,19 @@ func (w *world) faultyRecords(n int) {
 func TestFaultyRecordsCostAViewNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.host(engine.Options{SnapshotEach: 1 << 40}) // a view folds from the session's first event
-	nc, _ := testbus.JS(t, w.node)
-	asked, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.REFOLD_LOG")
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := w.host(engine.Options{SnapshotEach: 1 << 40}) // a view folds from the session's first event
+	requested := testbus.LeaderReads(w.ctx, t, w.node, func(ctx context.Context, seq uint64) error {
+		_, err := host.bus.EventAt(ctx, seq)
+		return err
+	})
 	// What else happens meanwhile only adds requests, so the least number counts.
 	requests := func(sid string) (least int) {
 		w.view(sid) // what is new is read
 		seen := 0   // how often the least number was
 		bustest.Until(t, "three views that nothing else disturbs", func() bool {
-			if err := nc.Flush(); err != nil {
-				t.Fatal(err)
-			}
-			before, _, _ := asked.Pending()
+			before := requested()
 			w.view(sid)
-			if err := nc.Flush(); err != nil {
-				t.Fatal(err)
-			}
-			after, _, _ := asked.Pending()
+			after := requested()
 			switch n := after - before; {
 			case seen == 0 || n < least:
 				least, seen = n, 1

@@ -94,6 +94,31 @@ func JS(t testing.TB, node *bustest.Node) (*nats.Conn, jetstream.JetStream) {
 	return nc, js
 }
 
+// LeaderReads returns a function that counts what was requested so far of the log's
+// leader. event reads an event over the connection whose requests are counted.
+func LeaderReads(ctx context.Context, t testing.TB, node *bustest.Node, event func(ctx context.Context, seq uint64) error) func() int {
+	t.Helper()
+	nc, _ := JS(t, node)
+	asked, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.REFOLD_LOG")
+	bustest.OK(t, err)
+	bustest.OK(t, nc.Flush())
+	const missing uint64 = 1 << 40
+	n := 0
+	return func() int {
+		// The server delivers what was requested on the connection before this.
+		if event(ctx, missing) == nil {
+			t.Fatalf("the log has an event %d", missing)
+		}
+		for ; ; n++ {
+			m, err := asked.NextMsgWithContext(ctx)
+			bustest.OK(t, err)
+			if string(m.Data) == fmt.Sprintf(`{"seq":%d}`, missing) {
+				return n
+			}
+		}
+	}
+}
+
 // Within receives from ch, and fails the test after half of Time.
 func Within[T any](t *testing.T, ch <-chan T) T {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
 )
 
@@ -15,9 +16,9 @@ var ErrNoRun = errors.New("the session has no such run")
 // in which they ended. They follow from the log, so they are the spans that a
 // live session-actor exports. open lists the runs that are still active.
 func (c *Client) Spans(ctx context.Context, sid string, run uint32) (spans []*timeline.Span, open []uint32, err error) {
-	var wanted func(uint32) bool
+	var wanted func(*session.State, uint32) bool
 	if run != 0 {
-		wanted = func(number uint32) bool { return number == run }
+		wanted = func(_ *session.State, number uint32) bool { return number == run }
 	}
 	tracker := timeline.NewTracker(0, wanted)
 	state, err := c.refold(ctx, sid, nil, 0, func(t *foldedEvent) bool {

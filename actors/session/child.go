@@ -59,7 +59,7 @@ func (s *State) send(sid, typ string, body any) error {
 // ChildRequested asks a session to carry out a call of its parent. As the first event of
 // a session it makes that session the parent's child. A repeated one gets the same answer.
 //
-//wire:example {"call": "r1t1c0", "config": {"provider": "anthropic", "model": "m"}, "depth": 1, "facts": {"role": "admin"}, "input": {"text": "Find the papers."}, "keep": true, "parent": "p1", "registry": {"tools": []}, "roles": ["member"], "root": "p1"}
+//wire:example {"call": "r1t1c0", "config": {"provider": "anthropic", "model": "m"}, "depth": 1, "facts": {"role": "admin"}, "input": {"text": "Find the papers."}, "keep": true, "origin": {"run": 1, "session": "p1"}, "parent": "p1", "registry": {"tools": []}, "roles": ["member"], "root": "p1"}
 type ChildRequested struct {
 	// The parent's call.
 	Call string `msgpack:"call" lim:"@call"`
@@ -73,6 +73,8 @@ type ChildRequested struct {
 	Input Content `msgpack:"input" lim:"filled"`
 	// Whether the session stays open after the run, for later calls.
 	Keep bool `msgpack:"keep,omitempty"`
+	// The run from which all calls down to this one come.
+	Origin Origin `msgpack:"origin"`
 	// The session whose call it is.
 	Parent string `msgpack:"parent" lim:"@session"`
 	// The parent's own registry, as the data of a ToolRegistrySet. Absent: it has the
@@ -82,6 +84,14 @@ type ChildRequested struct {
 	Roles []string `msgpack:"roles,omitempty" lim:"..RolesMax,item=1..RoleBytesMax"`
 	// The session at the top of the tree.
 	Root string `msgpack:"root" lim:"@session"`
+}
+
+// Origin is a run that carries out no call of another session.
+type Origin struct {
+	// Its number.
+	Run uint32 `msgpack:"run" json:"run" lim:"1.."`
+	// Its session.
+	Session string `msgpack:"session" json:"session" lim:"@session"`
 }
 
 // ChildStopped asks a child to end the run for a call, or the whole session. A child that
@@ -185,6 +195,7 @@ type Parent struct {
 	Call   string    `msgpack:"call"`
 	Depth  int       `msgpack:"depth"`
 	Keep   bool      `msgpack:"keep,omitempty"`
+	Origin *Origin   `msgpack:"origin,omitempty"` // of the run for Call, nil before the first
 	Root   string    `msgpack:"root"`
 	Run    uint32    `msgpack:"run,omitempty"` // the run for Call
 	Parent string    `msgpack:"session"`
@@ -229,6 +240,8 @@ func (p *Parent) invariant(s *State) error {
 		return fmt.Errorf("it is a child in depth %d, for run %d", p.Depth, p.Run)
 	case s.familyFault(p.Call, p.Parent, p.Root) != nil || len(p.Answer) == 0 && p.Run == 0 && !p.Keep:
 		return fmt.Errorf("it carries out %q of %q, by no run", p.Call, p.Parent)
+	case (p.Run > 0) != (p.Origin != nil), p.Origin != nil && (p.Origin.Run == 0 || !planner.IsName(p.Origin.Session)):
+		return fmt.Errorf("its run %d comes from the run %v", p.Run, p.Origin)
 	case len(p.Answer) > EventBytesMax:
 		return fmt.Errorf("its answer has %d bytes", len(p.Answer))
 	}
@@ -246,6 +259,15 @@ func (s *State) root() string {
 		return p.Root
 	}
 	return s.Session
+}
+
+// Origin returns the run from which all calls down to a run come, nil if the run carries
+// out no call of another session.
+func (s *State) Origin(run uint32) *Origin {
+	if p := s.parent(); p != nil && p.Run == run {
+		return p.Origin
+	}
+	return nil
 }
 
 func (s *State) depth() int {
@@ -354,7 +376,10 @@ func (s *State) requestChild(i int) error {
 	}
 	body := ChildRequested{
 		Call: callName(t.Run, t.Number, i), Config: config, Depth: s.depth() + 1, Input: childInput(c.Arguments), Keep: of.Keep,
-		Parent: s.Session, Roles: s.Run.Roles, Root: s.root(),
+		Origin: Origin{Run: t.Run, Session: s.Session}, Parent: s.Session, Roles: s.Run.Roles, Root: s.root(),
+	}
+	if origin := s.Origin(t.Run); origin != nil {
+		body.Origin = *origin
 	}
 	if slices.Contains(of.Inherit, planner.InheritFacts) {
 		for _, f := range s.Facts {
@@ -694,6 +719,9 @@ func (s *State) childRequested(data codec.Raw) *refusal {
 	if bad := cmp.Or(s.familyFault(b.Call, b.Parent, b.Root), inputFault(&b.Input)); bad != nil {
 		return bad
 	}
+	if !planner.IsName(b.Origin.Session) {
+		return refuse(RejectInvalidData, "origin.session: is the name of a session")
+	}
 	p := s.parent()
 	switch {
 	case p == nil && s.Count > 1, p != nil && p.Parent != b.Parent:
@@ -784,10 +812,10 @@ func (s *State) beginChild(b *ChildRequested) *refusal {
 	}
 	run := s.operatorsRun(&b.Config)
 	run.Operators, run.InputBytes, run.Roles = true, b.Input.shownBytes(), b.Roles
-	s.Tree.Parent.Run = s.Runs + 1
+	s.Tree.Parent.Run, s.Tree.Parent.Origin = s.Runs+1, &b.Origin
 	bad := s.newRun(run, BusyReject)
 	if bad != nil {
-		s.Tree.Parent.Run = 0
+		s.Tree.Parent.Run, s.Tree.Parent.Origin = 0, nil
 	}
 	return bad
 }

@@ -28,7 +28,9 @@ type Start struct {
 	ToolID   string    // of a call
 	ToolName string    // of a call
 	CallID   string    // of a call: the provider's own id, or empty
-	Sampled  bool      // the session-actor traces the run
+	// Traceparent is the parent that the session-actor gave the start's span; empty: it
+	// does not trace the run.
+	Traceparent string
 
 	// The input of the model or tool, which an Observer must not keep or change.
 	Messages  []Message

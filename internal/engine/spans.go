@@ -12,10 +12,11 @@ import (
 // Traces receives the spans of traced runs. Its methods are called for every event:
 // they must return soon and must not block.
 type Traces interface {
-	// Sampled reports whether a run is traced. It is constant for a run.
-	Sampled(sid string, run uint32) bool
-	// Traceparent returns the header that such an effect is stored with.
-	Traceparent(sid, effect string) string
+	// Sampled reports whether a run is traced, which comes from the run origin, or, if
+	// that is nil, from no other. It is constant for a run.
+	Sampled(sid string, run uint32, origin *session.Origin) bool
+	// Traceparent returns the header that an effect of such a run is stored with.
+	Traceparent(sid, effect string, origin *session.Origin) string
 	// Ended receives ended spans, once all outputs of their events are stored. It
 	// may receive a span again, with the same content, after another process took
 	// the session over.
@@ -42,7 +43,7 @@ func (h *Host) traced(ctx context.Context, sid string, state *session.State, was
 	if h.opts.Traces == nil || state == nil || was != nil && was.seq == state.Seq {
 		return was
 	}
-	sampled := func(run uint32) bool { return h.opts.Traces.Sampled(sid, run) }
+	sampled := func(s *session.State, run uint32) bool { return h.opts.Traces.Sampled(sid, run, s.Origin(run)) }
 	t := &tracing{seq: state.Seq, tracker: timeline.NewTracker(state.Runs, sampled)}
 	if !timeline.Wants(state, sampled) {
 		return t
@@ -115,7 +116,7 @@ func (h *Host) trace(s *actor, o *outputs, notices, progress []session.Notice) {
 	}
 	for i := range o.pending {
 		if effect := o.pending[i].Effect; effect != nil {
-			o.pending[i].TraceParent = h.opts.Traces.Traceparent(s.sid, effect.Name)
+			o.pending[i].TraceParent = h.opts.Traces.Traceparent(s.sid, effect.Name, s.state.Origin(run.Number))
 		}
 	}
 }
@@ -134,7 +135,7 @@ func (h *Host) exemplar(s *actor, ended []*timeline.Span) string {
 	case run == 0:
 		return ""
 	case run != t.run:
-		t.run, t.root = run, h.opts.Traces.Traceparent(s.sid, timeline.RunPlace(run))
+		t.run, t.root = run, h.opts.Traces.Traceparent(s.sid, timeline.RunPlace(run), s.state.Origin(run))
 	}
 	return t.root
 }

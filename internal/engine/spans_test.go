@@ -28,12 +28,16 @@ type told struct {
 	asked []string                    // effects whose traceparent was asked
 }
 
-func (h *told) Sampled(sid string, _ uint32) bool { return !strings.HasPrefix(sid, "quiet") }
+func (h *told) Sampled(sid string, _ uint32, _ *session.Origin) bool { return !strings.HasPrefix(sid, "quiet") }
 
-func (h *told) Traceparent(sid, effect string) string {
+func (h *told) Traceparent(sid, effect string, origin *session.Origin) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.asked = append(h.asked, sid+" "+effect)
+	asked := sid + " " + effect
+	if origin != nil {
+		asked += fmt.Sprintf(" of r%d of %s", origin.Run, origin.Session)
+	}
+	h.asked = append(h.asked, asked)
 	return "of " + sid + " " + effect
 }
 
@@ -106,6 +110,33 @@ func TestSpansAreExportedAfterTheirEventIsStored(t *testing.T) {
 		}
 		if want := []string{"s1 r1t1"}; !slices.Equal(h.asked, want) {
 			t.Errorf("a traceparent was asked for %v, want %v", h.asked, want)
+		}
+	})
+}
+
+// The spans of a child's run, and of all that it asks for, belong to the tree of the run
+// at the top.
+func TestSpansOfAChildNameTheRunAtTheTop(t *testing.T) {
+	t.Parallel()
+	h := &told{}
+	onStage(t, Options{Traces: h}, func(t *testing.T, s *stage) {
+		s.begin()
+		s.deliver(s.say(session.DoorChild, "c1", session.TypeChildRequested, map[string]any{
+			"call": "r1t2c0", "config": map[string]any{"provider": "openai", "model": "m"}, "depth": 2, "input": map[string]any{"text": "hi"},
+			"origin": map[string]any{"run": 4, "session": "p0"}, "parent": "p1", "root": "p0",
+		}))
+		s.deliver(s.answer("c1", "r1t1", "a"))
+		if want := []string{"c1 r1t1 of r4 of p0"}; !slices.Equal(h.asked, want) {
+			t.Errorf("a traceparent was asked for %v, want %v", h.asked, want)
+		}
+		places := h.places(t, "c1")
+		if len(places) != 3 {
+			t.Errorf("told: %v, want 3 spans", places)
+		}
+		for _, span := range h.spans["c1"] {
+			if want := (session.Origin{Run: 4, Session: "p0"}); span.Origin == nil || *span.Origin != want {
+				t.Errorf("the span %s comes from %v, want %v", span.Place, span.Origin, want)
+			}
 		}
 	})
 }

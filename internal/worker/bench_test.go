@@ -47,7 +47,7 @@ type note struct {
 	payload []byte
 }
 
-func (note) Traced() bool                         { return false }
+func (note) Traceparent() string                  { return "" }
 func (note) Again() bool                          { return false }
 func (n note) Subject() string                    { return n.subject }
 func (n note) Payload() []byte                    { return n.payload }

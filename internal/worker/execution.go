@@ -35,9 +35,9 @@ type execution struct {
 	secrets  *callSecrets // of a call that is about to start; nil: none
 	feedback *feedback    // of the generation's latest start
 
-	observed *observed         // the latest start, for the observer; nil: none
-	request  *executor.Request // of a generation: what the model is shown
-	sampled  bool              // its run is traced
+	observed    *observed         // the latest start, for the observer; nil: none
+	request     *executor.Request // of a generation: what the model is shown
+	traceparent string            // empty: its run is not traced
 
 	// resume receives the decision if another goroutine than the first makes it;
 	// nil: the worker finishes the execution itself.

@@ -126,8 +126,16 @@ type natsDelivery struct{ d *natsdelivery.EffectDelivery }
 func (n natsDelivery) Subject() string                    { return n.d.Subject }
 func (n natsDelivery) Name() (subjects.EffectName, error) { return n.d.EffectName, nil }
 func (n natsDelivery) Payload() []byte                    { return n.d.Payload }
-func (n natsDelivery) Traced() bool                       { return strings.HasSuffix(n.d.TraceParent, "-01") }
 func (n natsDelivery) Again() bool                        { return n.d.Again }
-func (n natsDelivery) Ack()                               { n.d.Ack() }
-func (n natsDelivery) GiveBack(delay time.Duration)       { n.d.Nak(delay) }
-func (n natsDelivery) Done()                              { n.d.Done() }
+
+// Traceparent returns the header unless its flags say that the run is not sampled.
+func (n natsDelivery) Traceparent() string {
+	if !strings.HasSuffix(n.d.TraceParent, "-01") {
+		return ""
+	}
+	return n.d.TraceParent
+}
+
+func (n natsDelivery) Ack()                         { n.d.Ack() }
+func (n natsDelivery) GiveBack(delay time.Duration) { n.d.Nak(delay) }
+func (n natsDelivery) Done()                        { n.d.Done() }

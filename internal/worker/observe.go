@@ -21,7 +21,7 @@ func (w *Worker) reportStart(f *execution, id string, now time.Time) {
 	}
 	o := &observed{start: executor.Start{
 		Class: string(f.name.Class), Target: f.name.Target, Session: f.name.Session, Effect: f.name.Effect,
-		ID: id, Bridge: w.instance, At: now, Sampled: f.sampled,
+		ID: id, Bridge: w.instance, At: now, Traceparent: f.traceparent,
 	}}
 	switch {
 	case f.call != nil:

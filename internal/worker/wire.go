@@ -70,8 +70,9 @@ type Delivery interface {
 	// Name returns the name in the subject, or an error if it is not an effect's.
 	Name() (subjects.EffectName, error)
 	Payload() []byte
-	// Traced reports whether the session-actor traces the effect's run.
-	Traced() bool
+	// Traceparent is the parent of the spans of its starts, empty if the session-actor
+	// does not trace the effect's run.
+	Traceparent() string
 	// Again reports whether the server remembers an earlier delivery.
 	Again() bool
 	// Ack acknowledges the effect: it needs no more deliveries.

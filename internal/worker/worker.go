@@ -162,7 +162,7 @@ func (w *Worker) deliver(life *Lifetimes, s *Target, d Delivery) {
 		d.Done()
 		return
 	}
-	f.life, f.served, f.answer, f.sampled = life, s, d, d.Traced()
+	f.life, f.served, f.answer, f.traceparent = life, s, d, d.Traceparent()
 	if r := w.process(f); r.next != nextHandedOff {
 		w.finish(f, r)
 	}

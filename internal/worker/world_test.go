@@ -389,11 +389,11 @@ func newQueue() *queue { return &queue{waiting: make(chan *message, 64)} }
 
 // message is one message in a queue.
 type message struct {
-	traced    bool
-	delivered atomic.Int32 // times
-	queue     *queue
-	subject   string
-	payload   []byte
+	traceparent string
+	delivered   atomic.Int32 // times
+	queue       *queue
+	subject     string
+	payload     []byte
 }
 
 func (m *message) Subject() string { return m.subject }
@@ -413,7 +413,7 @@ func (m *message) Ack() {
 	m.queue.acked++
 }
 
-func (m *message) Traced() bool { return m.traced }
+func (m *message) Traceparent() string { return m.traceparent }
 
 func (m *message) GiveBack(delay time.Duration) {
 	m.queue.mu.Lock()

@@ -18,6 +18,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
 	"github.com/refold/refold/internal/telemetry/traces"
 )
@@ -139,9 +140,11 @@ func newExporting(log *slog.Logger) exporting {
 	return exporting{traces.HTTP(""), traces.Resource(string(SessionActor), "", ""), log}
 }
 
-func (exporting) Sampled(string, uint32) bool { return true }
+func (exporting) Sampled(string, uint32, *session.Origin) bool { return true }
 
-func (exporting) Traceparent(sid, effect string) string { return traceForm.Traceparent(sid, effect) }
+func (exporting) Traceparent(sid, effect string, origin *session.Origin) string {
+	return traceForm.Traceparent(sid, effect, origin)
+}
 
 func (e exporting) Ended(sid string, spans []*timeline.Span) {
 	if len(spans) == 0 {

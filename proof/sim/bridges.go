@@ -167,8 +167,8 @@ func (d *delivery) Ack() {
 	d.send(d.b.name+" acks "+d.d.Subject, func() { d.c.Ack(d.d.Seq) })
 }
 
-func (d *delivery) Traced() bool { return false }
-func (d *delivery) Again() bool  { return d.d.Count > 1 }
+func (d *delivery) Traceparent() string { return "" }
+func (d *delivery) Again() bool         { return d.d.Count > 1 }
 
 func (d *delivery) GiveBack(delay time.Duration) {
 	d.b.sim.meet()

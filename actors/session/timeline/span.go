@@ -47,6 +47,9 @@ type Span struct {
 	Failed bool   `json:"failed,omitempty"`
 	Code   string `json:"code,omitempty"` // why it failed, was refused or cancelled
 
+	// Origin is the run at the top of the tree, nil if that is the span's own run.
+	Origin *session.Origin `json:"origin,omitempty"`
+
 	Profile  string   `json:"profile,omitempty"`  // run
 	Provider string   `json:"provider,omitempty"` // run, attempt, compaction
 	Model    string   `json:"model,omitempty"`    // run, attempt, compaction

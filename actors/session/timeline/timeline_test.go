@@ -255,7 +255,7 @@ func TestOnlySampledRunsAreFollowed(t *testing.T) {
 	t.Parallel()
 	for _, h := range histories(t) {
 		all, _, _ := h.follow(len(h.events))
-		state, tracker := session.New(h.install, "s1"), timeline.NewTracker(0, func(run uint32) bool { return run == 2 })
+		state, tracker := session.New(h.install, "s1"), timeline.NewTracker(0, func(_ *session.State, run uint32) bool { return run == 2 })
 		var got []*timeline.Span
 		for _, e := range h.events {
 			said, _ := state.Evolve(e)
@@ -301,8 +301,8 @@ func BenchmarkFollow(b *testing.B) {
 		}
 		for _, c := range []struct {
 			name    string
-			sampled func(uint32) bool
-		}{{"off", nil}, {"none", func(uint32) bool { return false }}, {"all", func(uint32) bool { return true }}} {
+			sampled func(*session.State, uint32) bool
+		}{{"off", nil}, {"none", func(*session.State, uint32) bool { return false }}, {"all", func(*session.State, uint32) bool { return true }}} {
 			b.Run(c.name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -13,7 +13,7 @@ import (
 // such run is active or queued. Its zero value is not ready for use: see
 // NewTracker. A Tracker is not safe for concurrent use.
 type Tracker struct {
-	sampled func(run uint32) bool
+	sampled func(s *session.State, run uint32) bool
 	runs    uint32 // runs up to this number are open, not sampled, or ended
 	open    []part // a parent comes before its children
 	now     []key  // scratch
@@ -28,7 +28,7 @@ type part struct {
 // NewTracker returns a tracker of a session whose latest run has the number runs, 0
 // if it has none. It ignores that run and those before it. sampled reports whether
 // a run's spans are wanted, and is called once a run; nil wants all.
-func NewTracker(runs uint32, sampled func(run uint32) bool) Tracker {
+func NewTracker(runs uint32, sampled func(s *session.State, run uint32) bool) Tracker {
 	return Tracker{runs: runs, sampled: sampled}
 }
 
@@ -96,13 +96,13 @@ func (t *Tracker) brief(s *session.State, notices []session.Notice, caller strin
 		if !is || placed.Run <= t.runs {
 			continue
 		}
-		wanted := t.wants(placed.Run) && !slices.Contains(t.now, key{kind: KindRun, run: placed.Run})
+		wanted := t.wants(s, placed.Run) && !slices.Contains(t.now, key{kind: KindRun, run: placed.Run})
 		t.runs = placed.Run
 		if !wanted {
 			continue
 		}
 		p := part{key: key{kind: KindRun, run: placed.Run}, span: &Span{
-			Kind: KindRun, Place: RunPlace(placed.Run), Run: placed.Run, Begin: s.Clock, Provider: placed.Provider, Model: placed.Model,
+			Kind: KindRun, Place: RunPlace(placed.Run), Run: placed.Run, Begin: s.Clock, Origin: s.Origin(placed.Run), Provider: placed.Provider, Model: placed.Model,
 			Install: s.Install.String(), RunSeq: placed.Seq, Caller: caller, Outcome: &Outcome{},
 		}}
 		p.end(s, notices, nil)
@@ -150,27 +150,27 @@ func (t *Tracker) Callers(of func(seq uint64) string) {
 }
 
 // Wants reports whether an active or queued run of s is sampled.
-func Wants(s *session.State, sampled func(run uint32) bool) bool {
-	return s.Run != nil && sampled(s.Run.Number) || slices.ContainsFunc(s.Queue, func(r session.Run) bool { return sampled(r.Number) })
+func Wants(s *session.State, sampled func(s *session.State, run uint32) bool) bool {
+	return s.Run != nil && sampled(s, s.Run.Number) || slices.ContainsFunc(s.Queue, func(r session.Run) bool { return sampled(s, r.Number) })
 }
 
 // wants reports whether the spans of a run are wanted. For a run that is not new,
 // that is known.
-func (t *Tracker) wants(run uint32) bool {
+func (t *Tracker) wants(s *session.State, run uint32) bool {
 	if run <= t.runs {
 		return t.Follows(run)
 	}
-	return t.sampled == nil || t.sampled(run)
+	return t.sampled == nil || t.sampled(s, run)
 }
 
 // list lists all keys that are open now, parents first.
 func (t *Tracker) list(s *session.State) {
 	t.now = t.now[:0]
-	if s.Run != nil && t.wants(s.Run.Number) {
+	if s.Run != nil && t.wants(s, s.Run.Number) {
 		t.listRun(s)
 	}
 	for i := range s.Queue {
-		if run := s.Queue[i].Number; t.wants(run) {
+		if run := s.Queue[i].Number; t.wants(s, run) {
 			t.now = append(t.now, key{kind: KindRun, run: run}, key{kind: KindQueue, run: run})
 		}
 	}
@@ -223,14 +223,14 @@ func (t *Tracker) listRun(s *session.State) {
 }
 
 func (t *Tracker) begin(s *session.State, k key, caller string) {
-	span := &Span{Kind: k.kind, Place: k.place(s.Seq), Run: k.run, Begin: s.Clock}
+	span := &Span{Kind: k.kind, Place: k.place(s.Seq), Run: k.run, Begin: s.Clock, Origin: s.Origin(k.run)}
 	group := uint32(0)
 	switch k.kind {
 	case KindRun:
 		run := runOf(s, k.run)
 		span.Profile, span.Provider, span.Model = run.Config.Profile, run.Config.Provider, run.Config.Model
 		span.Install, span.RunSeq, span.Caller, span.Outcome = s.Install.String(), run.Seq, caller, &Outcome{}
-		if s.Tree != nil && s.Tree.Parent != nil && s.Tree.Parent.Run == k.run {
+		if span.Origin != nil {
 			span.Of = &Of{s.Tree.Parent.Parent, s.Tree.Parent.Call}
 		}
 	case KindPause:

@@ -78,7 +78,7 @@ type MCPServer struct {
 // SpanForm is how spans of a session are exported.
 type SpanForm struct {
 	Session, Prefix string
-	Turns           bool // a trace is a turn, not a run
+	Unit            string // of a trace: run, turn, tree
 }
 
 // elsewhere stands for a command that only refold-full has.

@@ -18,7 +18,7 @@ type traceCommand struct {
 	Number  uint32 `name:"run" placeholder:"N" xor:"runs" help:"Only this run. Default: the latest one; with --otlp and --json all."`
 	All     bool   `xor:"runs" help:"All runs."`
 	OTLP    string `name:"otlp" placeholder:"URL" help:"Send the spans to a collector, such as http://127.0.0.1:4318/v1/traces."`
-	Unit    string `enum:"run,turn" default:"run" help:"The unit of a trace: a run, or each turn; as --trace-unit of the daemons."`
+	Unit    string `enum:"run,turn,tree" default:"run" help:"The unit of a trace: a run, each turn, or a run with those of its sub-agents; as --trace-unit of the daemons."`
 	JSON    bool   `name:"json" help:"Print OTLP JSON, a trace a line, as the Collector reads it from files."`
 }
 
@@ -39,7 +39,7 @@ func (t traceCommand) Run(ctx context.Context, s streams, conn connection, full 
 	for _, run := range open {
 		fmt.Fprintf(s.err, "run %d is active: its spans are exported as they end, the run's own last\n", run)
 	}
-	form := SpanForm{Session: t.Session, Prefix: conn.Prefix, Turns: t.Unit == "turn"}
+	form := SpanForm{Session: t.Session, Prefix: conn.Prefix, Unit: t.Unit}
 	switch {
 	case t.JSON:
 		return full.PrintSpans(s.out, form, spans)

@@ -22,7 +22,7 @@ const exportMax = 512
 
 // messages returns the spans in OTLP form.
 func messages(of cli.SpanForm, spans []*timeline.Span) []*tracepb.Span {
-	form, all := traces.Form{Prefix: of.Prefix, Turns: of.Turns, Latest: metrics.Latest(os.Getenv(metrics.OptInVariable))}, make([]*tracepb.Span, len(spans))
+	form, all := traces.Form{Prefix: of.Prefix, Unit: traces.Unit(of.Unit), Latest: metrics.Latest(os.Getenv(metrics.OptInVariable))}, make([]*tracepb.Span, len(spans))
 	for i, s := range spans {
 		all[i] = form.Render(of.Session, s)
 	}

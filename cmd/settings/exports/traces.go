@@ -15,7 +15,7 @@ import (
 // Traces has the tracing flags of each daemon.
 type Traces struct {
 	TraceRatio   float64 `name:"trace-ratio" yaml:"trace-ratio" group:"Traces" default:"0.1" placeholder:"PART" help:"Share of the runs to trace, 0 to 1, if OTEL_EXPORTER_OTLP_ENDPOINT names a collector; the same for all daemons."`
-	TraceUnit    string  `name:"trace-unit" yaml:"trace-unit" group:"Traces" enum:"run,turn" default:"run" help:"The unit of a trace: a run, or each turn, for runs that wait for days; the same for all daemons."`
+	TraceUnit    string  `name:"trace-unit" yaml:"trace-unit" group:"Traces" enum:"run,turn,tree" default:"run" help:"The unit of a trace: a run, each turn, for runs that wait for days, or a tree: a run with those of its sub-agents; the same for all daemons."`
 	TraceContent bool    `name:"trace-content" yaml:"trace-content" group:"Traces" help:"Also export texts: messages, arguments and results, each cut at 8 KiB (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)."`
 	TraceRedact  string  `name:"trace-redact" yaml:"trace-redact" group:"Traces" placeholder:"FILE" help:"Regular expressions, one a line: matches in texts are masked."`
 }
@@ -53,7 +53,7 @@ func (t *Traces) TraceIDs(env settings.Environment, prefix string) settings.Trac
 }
 
 func (t *Traces) form(env settings.Environment, prefix string) traces.Form {
-	return traces.Form{Prefix: prefix, Turns: t.TraceUnit == "turn", Latest: metrics.Latest(env[metrics.OptInVariable])}
+	return traces.Form{Prefix: prefix, Unit: traces.Unit(t.TraceUnit), Latest: metrics.Latest(env[metrics.OptInVariable])}
 }
 
 // isOn reports whether runs are traced.

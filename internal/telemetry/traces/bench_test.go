@@ -55,7 +55,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			tracer := &Tracer{opts: Options{Form: form, Ratio: ratio}}
-			sampled := func(run uint32) bool { return tracer.Sampled("s1", run) }
+			sampled := func(s *session.State, run uint32) bool { return tracer.Sampled("s1", run, s.Origin(run)) }
 			spans := 0
 			for b.Loop() {
 				state := session.New(install, "s1")
@@ -84,7 +84,7 @@ func BenchmarkHandOver(b *testing.B) {
 			tracer.Ended("s1", spans[2*i:min(2*i+2, len(spans))])
 		}
 		for _, effect := range []string{"r1t1", "r1t1c0", "r1t1c1", "r1t1c2", "r1t2"} {
-			tracer.Traceparent("s1", effect)
+			tracer.Traceparent("s1", effect, nil)
 		}
 	}
 }

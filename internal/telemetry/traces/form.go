@@ -4,23 +4,37 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
+)
+
+// Unit is what makes one trace.
+type Unit string
+
+// The units of a trace.
+const (
+	UnitRun  Unit = "run"
+	UnitTurn Unit = "turn" // linked to the previous one: for runs that last for days, which back ends show badly
+	UnitTree Unit = "tree" // a run with the runs of other sessions that carry out its calls
 )
 
 // Form determines how spans become traces. All programs of a prefix must have the
 // same.
 type Form struct {
 	Prefix string // of subjects
-	// Turns makes a trace of each turn, linked to the previous one: for runs that
-	// last for days, which back ends show badly. Otherwise a run is a trace.
-	Turns bool
+	Unit   Unit   // empty: UnitRun
 	// Latest uses the GenAI conventions after version 1.41.0.
 	Latest bool
 }
 
-func (f Form) trace(sid, place string) [16]byte {
-	if turn, in := timeline.TurnPlace(place); in && f.Turns {
+// trace returns the id of the trace of a place. origin is that of its run.
+func (f Form) trace(sid, place string, origin *session.Origin) [16]byte {
+	turn, in := timeline.TurnPlace(place)
+	switch {
+	case f.Unit == UnitTurn && in:
 		return timeline.TraceID(f.Prefix, sid, turn)
+	case f.Unit == UnitTree && origin != nil:
+		return timeline.TraceID(f.Prefix, origin.Session, timeline.RunPlace(origin.Run))
 	}
 	return timeline.TraceID(f.Prefix, sid, place[:runDigits(place)])
 }
@@ -28,13 +42,13 @@ func (f Form) trace(sid, place string) [16]byte {
 func (f Form) span(sid, place string) [8]byte { return timeline.SpanID(f.Prefix, sid, place) }
 
 // Traceparent returns the header of an effect of a sampled run: its parent is the
-// span of the effect's attempt, call or step. It is empty for an effect without a
-// run.
-func (f Form) Traceparent(sid, effect string) string {
+// span of the effect's attempt, call or step. origin is that of the run. It is empty
+// for an effect without a run.
+func (f Form) Traceparent(sid, effect string, origin *session.Origin) string {
 	if runNumber(effect) == 0 {
 		return ""
 	}
-	return Context{Trace: f.trace(sid, effect), Span: f.span(sid, timeline.PlaceOf(effect)), Flags: sampledFlag}.String()
+	return Context{Trace: f.trace(sid, effect, origin), Span: f.span(sid, timeline.PlaceOf(effect)), Flags: sampledFlag}.String()
 }
 
 // runNumber returns the run of an effect's name or of a place, 0 if it has none.

@@ -12,14 +12,18 @@ import (
 
 // Render returns the OTLP message of a session's span, the same in every process.
 func (f Form) Render(sid string, s *timeline.Span) *tracepb.Span {
-	trace, span := f.trace(sid, s.Place), f.span(sid, s.Place)
+	trace, span := f.trace(sid, s.Place, s.Origin), f.span(sid, s.Place)
 	m := &tracepb.Span{
 		TraceId: trace[:], SpanId: span[:], Name: nameOf(s), Kind: tracepb.Span_SPAN_KIND_INTERNAL,
 		StartTimeUnixNano: nanos(s.Begin), EndTimeUnixNano: nanos(s.End), Flags: sampledFlag,
 		Attributes: append(make([]*commonpb.KeyValue, 0, 12), text(attrConversation, sid), number(attrSeq, int64(s.Seq))),
 	}
-	if s.Parent != "" && (s.Kind != timeline.KindTurn || !f.Turns) {
+	switch {
+	case s.Parent != "" && (s.Kind != timeline.KindTurn || f.Unit != UnitTurn):
 		parent := f.span(sid, s.Parent)
+		m.ParentSpanId = parent[:]
+	case s.Of != nil && f.Unit == UnitTree:
+		parent := f.span(s.Of.Session, s.Of.Call)
 		m.ParentSpanId = parent[:]
 	}
 	add := func(attrs ...*commonpb.KeyValue) { m.Attributes = append(m.Attributes, attrs...) }
@@ -29,7 +33,7 @@ func (f Form) Render(sid string, s *timeline.Span) *tracepb.Span {
 		m.Links = f.links(sid, s)
 	case timeline.KindTurn:
 		add(turnAttributes(s.Turn)...)
-		if f.Turns {
+		if f.Unit == UnitTurn {
 			m.Links = f.turnLinks(sid, s)
 		}
 		for _, r := range s.Turn.Refused {
@@ -146,13 +150,13 @@ func turnAttributes(t *timeline.Turn) []*commonpb.KeyValue {
 }
 
 // links returns the links of a run's root: the root of the previous run, the call that it
-// carries out, and the caller's span. The caller is a link and not the parent: a run outlives its
+// carries out, unless that is its parent, and the caller's span. The caller is a link and not the parent: a run outlives its
 // caller, and an unsampled caller must not suppress the run's spans.
 func (f Form) links(sid string, s *timeline.Span) (all []*tracepb.Span_Link) {
 	if s.Run > 1 {
 		all = append(all, f.link(sid, timeline.RunPlace(s.Run-1), "previous"))
 	}
-	if s.Of != nil {
+	if s.Of != nil && f.Unit != UnitTree {
 		all = append(all, f.link(s.Of.Session, s.Of.Call, "parent"))
 	}
 	if caller, ok := ParseTraceparent(s.Caller); ok {
@@ -175,7 +179,7 @@ func (f Form) turnLinks(sid string, s *timeline.Span) []*tracepb.Span_Link {
 }
 
 func (f Form) link(sid, place, kind string) *tracepb.Span_Link {
-	trace, span := f.trace(sid, place), f.span(sid, place)
+	trace, span := f.trace(sid, place, nil), f.span(sid, place)
 	return &tracepb.Span_Link{TraceId: trace[:], SpanId: span[:], Attributes: []*commonpb.KeyValue{text(attrLink, kind)}}
 }
 

@@ -14,7 +14,7 @@ import (
 // renderStart returns the OTLP message of one start: its parent is the attempt or
 // the call that it executes.
 func (t *Tracer) renderStart(s *executor.Start, e *executor.End, id [8]byte) *tracepb.Span {
-	trace, parent := t.opts.trace(s.Session, s.Effect), t.opts.span(s.Session, timeline.PlaceOf(s.Effect))
+	trace, parent := t.traceOf(s), t.opts.span(s.Session, timeline.PlaceOf(s.Effect))
 	m := &tracepb.Span{
 		TraceId: trace[:], SpanId: id[:], ParentSpanId: parent[:], Flags: sampledFlag,
 		StartTimeUnixNano: uint64(s.At.UnixNano()), EndTimeUnixNano: uint64(e.At.UnixNano()),

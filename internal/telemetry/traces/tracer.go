@@ -7,6 +7,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
 	"github.com/refold/refold/bridge/executor"
 )
@@ -55,12 +56,14 @@ func (t *Tracer) Close() error {
 func (t *Tracer) Dropped() uint64 { return t.out.dropped.Load() }
 
 // Sampled reports whether a run is traced.
-func (t *Tracer) Sampled(sid string, run uint32) bool {
-	return t.opts.Sampled(sid, run, t.opts.Ratio)
+func (t *Tracer) Sampled(sid string, run uint32, origin *session.Origin) bool {
+	return t.opts.Sampled(sid, run, origin, t.opts.Ratio)
 }
 
 // Traceparent returns the header with which an effect of a sampled run is stored.
-func (t *Tracer) Traceparent(sid, effect string) string { return t.opts.Traceparent(sid, effect) }
+func (t *Tracer) Traceparent(sid, effect string, origin *session.Origin) string {
+	return t.opts.Traceparent(sid, effect, origin)
+}
 
 // Ended exports ended spans of a session.
 func (t *Tracer) Ended(sid string, spans []*timeline.Span) {
@@ -77,13 +80,22 @@ func (t *Tracer) Started(s executor.Start) string {
 	if !ok {
 		return ""
 	}
-	return Context{Trace: t.opts.trace(s.Session, s.Effect), Span: span, Flags: sampledFlag}.String()
+	return Context{Trace: t.traceOf(&s), Span: span, Flags: sampledFlag}.String()
 }
 
 // traces reports whether a start belongs to a traced run, as sampled by its
-// session-actor or by this process.
+// session-actor or by this process. Which tree it belongs to only the session-actor
+// tells.
 func (t *Tracer) traces(s *executor.Start) bool {
-	return s.Sampled || t.Sampled(s.Session, runNumber(s.Effect))
+	return s.Traceparent != "" || t.opts.Unit != UnitTree && t.Sampled(s.Session, runNumber(s.Effect), nil)
+}
+
+// traceOf returns the id of a start's trace.
+func (t *Tracer) traceOf(s *executor.Start) [16]byte {
+	if of, ok := ParseTraceparent(s.Traceparent); ok {
+		return of.Trace
+	}
+	return t.opts.trace(s.Session, s.Effect, nil)
 }
 
 func (t *Tracer) startSpan(s *executor.Start) (id [8]byte, ok bool) {

@@ -218,7 +218,7 @@ func TestSampleIsAFractionOfRuns(t *testing.T) {
 	for _, ratio := range []float64{0, 0.01, 0.1, 0.5, 1} {
 		n := 0
 		for i := range runs {
-			if form.Sampled(fmt.Sprint("s", i), 1, ratio) {
+			if form.Sampled(fmt.Sprint("s", i), 1, nil, ratio) {
 				n++
 			}
 		}
@@ -305,7 +305,7 @@ func TestNamesAndAttributesOfSpans(t *testing.T) {
 		&executor.End{At: at.Add(time.Second), Status: "succeeded", Usage: executor.Usage{InputTokens: 1, OutputTokens: 2}, Model: "m1-0824", Finish: "stop", FirstText: at.Add(time.Second / 2)}, [8]byte{1}))
 	draw(&b, tracer.renderStart(&executor.Start{Class: "tool", Target: "host", Session: "s1", Effect: "r2t1c0", ID: "02", ToolID: "host.exec", ToolName: "shell", CallID: "call_1", At: at},
 		&executor.End{At: at.Add(time.Second), Status: "failed", Code: "executor_error"}, [8]byte{2}))
-	turns := Form{Prefix: "refold", Turns: true}
+	turns := Form{Prefix: "refold", Unit: UnitTurn}
 	b.WriteString("\na turn is a trace:\n")
 	for _, i := range []int{0, 3, 5} {
 		draw(&b, turns.Render("s1", &spans[i]))
@@ -314,6 +314,20 @@ func TestNamesAndAttributesOfSpans(t *testing.T) {
 	second.Place = "r2t2"
 	draw(&b, turns.Render("s1", &second))
 	draw(&b, (&Tracer{opts: Options{Form: turns}}).renderStart(&executor.Start{Class: "llm", Session: "s1", Effect: "r2t2", At: at}, &executor.End{At: at}, [8]byte{3}))
+	tree := &Tracer{opts: Options{Form: Form{Prefix: "refold", Unit: UnitTree}, Ratio: 1}}
+	b.WriteString("\na tree is a trace:\n")
+	origin := &session.Origin{Run: 4, Session: "s0"}
+	child := spans[0]
+	child.Origin, child.Of = origin, &timeline.Of{Session: "s9", Call: "r4t1c0"}
+	draw(&b, tree.opts.Render("s0", &timeline.Span{Kind: timeline.KindGroup, Place: "r4t1g0", Parent: "r4t1", Run: 4}))
+	draw(&b, tree.opts.Render("s1", &child))
+	start := executor.Start{Class: "llm", Session: "s1", Effect: "r2t2", At: at}
+	if tree.Started(start) != "" {
+		t.Error("a bridge traces a start whose tree it does not know")
+	}
+	start.Traceparent = tree.Traceparent("s1", "r2t2", origin)
+	draw(&b, tree.renderStart(&start, &executor.End{At: at}, [8]byte{4}))
+	fmt.Fprintf(&b, "a tool of it has the parent %s\n", tree.Started(start))
 	const golden = "testdata/names.golden"
 	if os.Getenv("REWRITE") != "" {
 		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {

@@ -15,7 +15,7 @@ import (
 // child, with the agent's model, system text and tools, and a share of what the calling run's
 // budget leaves. The model calls it agent_NAME, with a task, and the answer is the result.
 //
-// The session of the child closes when its run ends. A cancel, an interrupt and a deadline
+// The session of the child closes when its run ends, unless [KeepOpen] says otherwise. A cancel, an interrupt and a deadline
 // of the calling run reach it. Give it to [ToolsFrom], with what the model is told of the
 // agent.
 func SubAgent(a *Agent, description string, o ...SubAgentOption) ToolSource {
@@ -28,10 +28,15 @@ func SubAgent(a *Agent, description string, o ...SubAgentOption) ToolSource {
 type SubAgentOption func(*delegating)
 
 // delegating is the optional part of a sub-agent.
-type delegating struct{ facts bool }
+type delegating struct{ facts, keep bool }
 
 // HandFacts hands the facts of the calling session down to the child.
 func HandFacts() SubAgentOption { return func(d *delegating) { d.facts = true } }
+
+// KeepOpen keeps a child open after its run. Its answer tells the model how to go on with that
+// conversation in a later call, until the calling session is closed. A session keeps the 64
+// children that it used last.
+func KeepOpen() SubAgentOption { return func(d *delegating) { d.keep = true } }
 
 type subAgent struct {
 	agent       *Agent
@@ -88,8 +93,16 @@ func idOf(spec json.RawMessage) (string, error) {
 	return t.ID, err
 }
 
-// taskSchema is the schema of a sub-agent's arguments.
-const taskSchema = `{"type":"object","properties":{"input":{"type":"string","minLength":1,"description":"The task, with all that the agent must know: it sees nothing else."}},"required":["input"],"additionalProperties":false}`
+// taskSchema returns the schema of a sub-agent's arguments.
+func taskSchema(keep bool) map[string]any {
+	properties := map[string]any{
+		"input": map[string]any{"type": "string", "minLength": 1, "description": "The task, with all that the agent must know: it sees nothing else."},
+	}
+	if keep {
+		properties["continue"] = map[string]any{"type": "string", "description": "The call whose conversation goes on, as its result names it. Without it the agent begins anew."}
+	}
+	return map[string]any{"type": "object", "properties": properties, "required": []string{"input"}, "additionalProperties": false}
+}
 
 // OpenTools returns the tool, and the tools of the agent, which only its children have.
 func (s *subAgent) OpenTools(context.Context, source.ToolOptions) (*source.Tools, error) {
@@ -121,9 +134,12 @@ func (s *subAgent) OpenTools(context.Context, source.ToolOptions) (*source.Tools
 	if s.facts {
 		executor["inherit"] = []string{planner.InheritFacts}
 	}
+	if s.keep {
+		executor["keep"] = true
+	}
 	spec, err := json.Marshal(map[string]any{
 		"tool_id": "agent." + s.agent.name, "tool_name": "agent_" + s.agent.name, "description": s.description,
-		"args_schema": json.RawMessage(taskSchema), "executor": executor, "parallel_safe": true,
+		"args_schema": taskSchema(s.keep), "executor": executor, "parallel_safe": true,
 	})
 	t.Specs = []json.RawMessage{spec}
 	return t, err

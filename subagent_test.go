@@ -4,6 +4,7 @@ package refold_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,55 @@ func TestSubAgentsHaveTheirOwnTools(t *testing.T) {
 		if got := ask(ctx, t, lead.Session("s")); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
+	}
+}
+
+// goesOn is a model that calls its sub-agent, and once more with what the result says. As the
+// sub-agent it answers with all that it was asked.
+type goesOn struct{}
+
+func (goesOn) Generate(_ context.Context, r executor.Request, _ func(string)) (answer executor.Answer, _ error) {
+	var asked, results []string
+	for _, m := range r.Messages {
+		switch m.Role {
+		case "user":
+			asked = append(asked, m.Text)
+		case "tool":
+			results = append(results, m.Text)
+		}
+	}
+	call := func(arguments string) (executor.Answer, error) {
+		return executor.Answer{Calls: []executor.AnswerCall{{ID: "c", Name: "agent_helper", Arguments: arguments}}}, nil
+	}
+	switch {
+	case !slices.ContainsFunc(r.Tools, func(t executor.Tool) bool { return t.Name == "agent_helper" }):
+		answer.Text = strings.Join(asked, ", ")
+	case len(results) == 0:
+		return call(`{"input":"one"}`)
+	case len(results) == 1:
+		_, argument, _ := strings.Cut(results[0], "call the tool with ")
+		return call(`{"input":"two",` + strings.TrimSuffix(argument, ".)") + `}`)
+	default:
+		answer.Text = strings.Join(results, "; ")
+	}
+	return answer, nil
+}
+
+func TestSubAgentIsContinued(t *testing.T) {
+	t.Parallel()
+	model := refold.Model(refold.ModelRef{
+		Provider: "goes-on", Model: "m", Open: func() (executor.Model, error) { return goesOn{}, nil },
+	})
+	ctx, rt, finder := agent(t, model)
+	lead, err := rt.Agent("lead", model, refold.ToolsFrom(refold.SubAgent(finder, "Finds papers.", refold.KeepOpen())))
+	ok(t, err)
+	const want = `one
+
+(To go on with this conversation, call the tool with "continue": "r1t1c0".); one, two
+
+(To go on with this conversation, call the tool with "continue": "r1t2c0".)`
+	if got := ask(ctx, t, lead.Session("s")); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 

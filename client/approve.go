@@ -27,6 +27,34 @@ type Approval struct {
 	Code, Detail string
 
 	Pack *ApprovalPack // that the call would enable; nil: none
+
+	Parents []ParentCall // that the session is there for, the nearest first
+}
+
+// ParentCall is a call that a session carries out, as a child of another one.
+type ParentCall struct {
+	Session string `json:"session"` // whose call it is
+	Call    string `json:"call"`
+}
+
+// parentsOf returns the calls above a session, the nearest first. They end below a parent
+// that was deleted.
+func (c *Client) parentsOf(ctx context.Context, v *session.View) (all []ParentCall, err error) {
+	for of := v.Parent; of != nil && len(all) < session.ChildDepthMax; {
+		all = append(all, ParentCall{of.Session, of.Call})
+		if of.Session == of.Root {
+			break
+		}
+		above, err := c.ViewNow(ctx, of.Session)
+		if errors.Is(err, ErrNoSession) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the parents of session %s: %w", v.Session, err)
+		}
+		of = above.Parent
+	}
+	return all, nil
 }
 
 // ApprovalPack is the pack that a call of extensions_enable would add, and all of it
@@ -143,6 +171,15 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 			}
 		}
 		waiting = append(waiting, a)
+	}
+	if len(waiting) > 0 {
+		parents, err := c.parentsOf(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		for i := range waiting {
+			waiting[i].Parents = parents
+		}
 	}
 	return waiting, nil
 }

@@ -20,6 +20,8 @@ type Question struct {
 	ArgsHash  string // of Arguments; a reply names it
 	By        string // who may answer: planner.ByApprovers or planner.ByClients
 	Deadline  int64  // Unix ms, after which the call fails
+
+	Parents []ParentCall // that the session is there for, the nearest first
 }
 
 // ReplyOptions are the optional parts of a reply.
@@ -77,6 +79,15 @@ func (c *Client) questionsOf(ctx context.Context, v *session.View) (all []Questi
 			return nil, err
 		}
 		all = append(all, q)
+	}
+	if len(all) > 0 {
+		parents, err := c.parentsOf(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		for i := range all {
+			all[i].Parents = parents
+		}
 	}
 	return all, nil
 }

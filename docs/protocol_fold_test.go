@@ -268,7 +268,7 @@ func reach(t *testing.T, typ string) *folding {
 	case session.TypeChildRequested: // the first event of the child
 		steps = nil
 	case session.TypeChildStopped:
-		steps = []string{`event child {"type":"ChildRequested","data":{"call":"r1t1c0","config":{"provider":"openai","model":"m1"},"depth":1,"input":{"text":"go"},"parent":"p1","root":"p1"}}`}
+		steps = []string{`event child {"type":"ChildRequested","data":{"call":"r1t1c0","config":{"provider":"openai","model":"m1"},"depth":1,"input":{"text":"go"},"origin":{"run":1,"session":"p1"},"parent":"p1","root":"p1"}}`}
 	case session.TypeRunEdited:
 		steps[2] = `run "then"`
 	case session.TypeRunResumeRequested:

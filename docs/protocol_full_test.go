@@ -45,10 +45,10 @@ func full(t *testing.T, typ string, f *folding) any {
 	case session.TypeChildRequested:
 		return session.ChildRequested{
 			Call: "r1t1c0", Config: fullConfig(t), Depth: 1, Facts: codec.Pairs{{Key: "role", Value: raw(t, `"admin"`)}}, Input: *content, Keep: true,
-			Parent: "p1", Registry: f.install.Registry.Bytes(), Roles: []string{"editor"}, Root: "p1",
+			Origin: session.Origin{Run: 1, Session: "p1"}, Parent: "p1", Registry: f.install.Registry.Bytes(), Roles: []string{"editor"}, Root: "p1",
 		}
 	case session.TypeChildSettled:
-		return session.ChildSettled{Cost: 7, Effect: "r1t1c0", Error: fault, Output: content, Status: "failed", Usage: usage}
+		return session.ChildSettled{Cost: 7, Effect: "r1t1c0", Error: fault, Kept: true, Output: content, Status: "failed", Usage: usage}
 	case session.TypeToolCallsObserved:
 		return session.ToolCallsObserved{
 			Calls: []session.ObservedCall{

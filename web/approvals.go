@@ -39,6 +39,7 @@ func (c *call) approval(a *client.Approval) Approval {
 		Session: c.strip(a.Session), Run: a.Run, Call: a.Call, ToolID: a.ToolID, Tool: a.ToolName,
 		Arguments: a.Arguments, ArgsHash: a.ArgsHash, Deadline: a.Deadline, Code: a.Code, Detail: a.Detail,
 	}
+	shown.Parents = c.parents(a.Parents)
 	if a.Pack != nil {
 		shown.Pack = &PackShown{Name: a.Pack.Manifest.Space, Manifest: a.Pack.Hash, Signer: a.Pack.Signer, Texts: map[string]string{}}
 		for i := range a.Pack.Texts {
@@ -46,6 +47,14 @@ func (c *call) approval(a *client.Approval) Approval {
 		}
 	}
 	return shown
+}
+
+// parents returns the calls that a session is there for as JSON.
+func (c *call) parents(of []client.ParentCall) (all []ParentCall) {
+	for _, p := range of {
+		all = append(all, ParentCall{c.strip(p.Session), p.Call})
+	}
+	return all
 }
 
 // decide decides over a call that waits.

@@ -230,6 +230,16 @@ type Approval struct {
 	Detail string `json:"detail,omitempty" lim:"any"`
 	// The pack that the call would enable.
 	Pack *PackShown `json:"pack,omitempty"`
+	// The calls that the session is there for, the nearest first.
+	Parents []ParentCall `json:"parents,omitempty"`
+}
+
+// ParentCall is a call that a session carries out for another one.
+type ParentCall struct {
+	// The session whose call it is.
+	Session string `json:"session" lim:"any"`
+	// The call's name in it.
+	Call string `json:"call" lim:"any"`
 }
 
 // QuestionList is the calls that wait for a reply.
@@ -258,6 +268,8 @@ type Question struct {
 	By string `json:"by" lim:"enum=approvers|clients"`
 	// Unix milliseconds, after which the call fails.
 	Deadline int64 `json:"deadline,omitempty"`
+	// The calls that the session is there for, the nearest first.
+	Parents []ParentCall `json:"parents,omitempty"`
 }
 
 // Reply answers a call that waits for it.

@@ -34,7 +34,7 @@ func (c *call) listQuestions() (any, error) {
 	for _, q := range waiting {
 		list.Questions = append(list.Questions, Question{
 			Session: c.strip(q.Session), Run: q.Run, Call: q.Call, ToolID: q.ToolID, Tool: q.ToolName,
-			Arguments: q.Arguments, ArgsHash: q.ArgsHash, By: q.By, Deadline: q.Deadline,
+			Arguments: q.Arguments, ArgsHash: q.ArgsHash, By: q.By, Deadline: q.Deadline, Parents: c.parents(q.Parents),
 		})
 	}
 	return list, nil

@@ -89,7 +89,7 @@ type ChildRequested struct {
 // Origin is a run that carries out no call of another session.
 type Origin struct {
 	// Its number.
-	Run uint32 `msgpack:"run" json:"run" lim:"1.."`
+	Run uint32 `msgpack:"run" json:"run" lim:"@run"`
 	// Its session.
 	Session string `msgpack:"session" json:"session" lim:"@session"`
 }
@@ -120,7 +120,7 @@ const (
 // ChildSettled settles a call of executor kind session: the child's run has ended.
 //
 //wire:rule {"if": {"properties": {"status": {"const": "succeeded"}}}, "then": {"properties": {"error": false}}}
-//wire:example {"cost": 12, "effect": "r1t1c0", "error": {"code": "budget"}, "output": {"text": "Three papers."}, "status": "failed", "usage": {"input_tokens": 900, "output_tokens": 40}}
+//wire:example {"cost": 12, "effect": "r1t1c0", "error": {"code": "budget"}, "kept": true, "output": {"text": "Three papers."}, "status": "failed", "usage": {"input_tokens": 900, "output_tokens": 40}}
 type ChildSettled struct {
 	// Cost of the run and of its children, in micro-units by its prices.
 	Cost int64 `msgpack:"cost,omitempty" lim:"0..NumberMax"`
@@ -128,6 +128,8 @@ type ChildSettled struct {
 	Effect string `msgpack:"effect" lim:"@call"`
 	// Never with status succeeded.
 	Error *Fault `msgpack:"error,omitempty"`
+	// Whether the child is still open: a later call may continue it, and the model is told how.
+	Kept bool `msgpack:"kept,omitempty"`
 	// The child's answer.
 	Output *Content `msgpack:"output,omitempty"`
 	// How the run ended.
@@ -719,8 +721,8 @@ func (s *State) childRequested(data codec.Raw) *refusal {
 	if bad := cmp.Or(s.familyFault(b.Call, b.Parent, b.Root), inputFault(&b.Input)); bad != nil {
 		return bad
 	}
-	if !planner.IsName(b.Origin.Session) {
-		return refuse(RejectInvalidData, "origin.session: is the name of a session")
+	if !planner.IsName(b.Origin.Session) || b.Origin.Run == 0 {
+		return refuse(RejectInvalidData, "origin: is a run, from 1, of a session")
 	}
 	p := s.parent()
 	switch {
@@ -861,7 +863,7 @@ func (s *State) answerParent(run *Run, end *Ended, answer *GenerationSettled) {
 	b := ChildSettled{Effect: p.Call, Cost: run.Cost, Status: string(CallCancelled), Usage: run.Usage.whole()}
 	switch end.Lifecycle {
 	case Completed:
-		b.Status = string(CallSucceeded)
+		b.Status, b.Kept = string(CallSucceeded), p.Keep && !s.Closed
 		if answer != nil {
 			b.Output = answer.Text
 		}

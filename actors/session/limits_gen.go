@@ -50,9 +50,6 @@ func (v *ChildRequested) limits() *refusal {
 	if bad := v.Input.limits(); bad != nil {
 		return bad.in("input")
 	}
-	if bad := v.Origin.limits(); bad != nil {
-		return bad.in("origin")
-	}
 	if bad := textsOutside("roles", v.Roles, RolesMax, 1, RoleBytesMax); bad != nil {
 		return bad
 	}
@@ -381,13 +378,6 @@ func (v *ObservedCall) limits() *refusal {
 	}
 	if v.Size != 0 && (v.Size < 0 || v.Size > NumberMax) {
 		return outside("size", int64(v.Size), 0, NumberMax)
-	}
-	return nil
-}
-
-func (v *Origin) limits() *refusal {
-	if v.Run < 1 {
-		return outside("run", int64(v.Run), 1, NumberMax)
 	}
 	return nil
 }

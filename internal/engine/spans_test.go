@@ -28,7 +28,9 @@ type told struct {
 	asked []string                    // effects whose traceparent was asked
 }
 
-func (h *told) Sampled(sid string, _ uint32, _ *session.Origin) bool { return !strings.HasPrefix(sid, "quiet") }
+func (h *told) Sampled(sid string, _ uint32, _ *session.Origin) bool {
+	return !strings.HasPrefix(sid, "quiet")
+}
 
 func (h *told) Traceparent(sid, effect string, origin *session.Origin) string {
 	h.mu.Lock()

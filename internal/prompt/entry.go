@@ -193,7 +193,7 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any, left int64) (*
 	case *session.ReplyGiven:
 		return r.results(ctx, seq, left, b.Settled())
 	case *session.ChildSettled:
-		return r.results(ctx, seq, left, b.Settled())
+		return r.childResult(ctx, seq, left, b)
 	case *session.ToolBatchSettled:
 		return r.results(ctx, seq, left, b.Results...)
 	case *session.WorkspaceSnapshotReady: // it does not name the one call that waited for it
@@ -239,6 +239,17 @@ func (r *Reader) results(ctx context.Context, seq uint64, left int64, settled ..
 		s.results[i] = result{call: batchOf(b.Effect), text: text, cut: cut, images: images, status: session.CallStatus(b.Status), fault: b.Error}
 	}
 	s.measure(stated, left)
+	return s, nil
+}
+
+// childResult returns the result of a call that another session carried out. Of one that a
+// later call may continue the model is told by which argument.
+func (r *Reader) childResult(ctx context.Context, seq uint64, left int64, b *session.ChildSettled) (*entry, error) {
+	s, err := r.results(ctx, seq, left, b.Settled())
+	if err != nil || !b.Kept {
+		return s, err
+	}
+	s.results[0].text += "\n\n(To go on with this conversation, call the tool with \"continue\": \"" + b.Effect + "\".)"
 	return s, nil
 }
 

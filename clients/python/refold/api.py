@@ -167,6 +167,8 @@ class Approval:
     detail: str = ""
     # The pack that the call would enable.
     pack: PackShown | None = None
+    # The calls that the session is there for, the nearest first.
+    parents: list[ParentCall] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +193,8 @@ class Question:
     tool_id: str
     # Unix milliseconds, after which the call fails.
     deadline: int = 0
+    # The calls that the session is there for, the nearest first.
+    parents: list[ParentCall] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

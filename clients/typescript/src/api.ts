@@ -22,6 +22,8 @@ export interface Approval {
   detail?: string;
   /** The pack that the call would enable. */
   pack?: PackShown;
+  /** The calls that the session is there for, the nearest first. */
+  parents?: Array<ParentCall>;
   /** The run. */
   run: number;
   /** The session. */
@@ -231,6 +233,14 @@ export interface PackShown {
   texts?: Record<string, string>;
 }
 
+/** A call that a session carries out for another one. */
+export interface ParentCall {
+  /** The call's name in it. */
+  call: string;
+  /** The session whose call it is. */
+  session: string;
+}
+
 /** A part of an input: a text, or a stored file. */
 export interface Part {
   /** The handle of a stored file. */
@@ -324,6 +334,8 @@ export interface Question {
   call: string;
   /** Unix milliseconds, after which the call fails. */
   deadline?: number;
+  /** The calls that the session is there for, the nearest first. */
+  parents?: Array<ParentCall>;
   /** The run. */
   run: number;
   /** The session. */

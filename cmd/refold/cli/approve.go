@@ -69,10 +69,12 @@ type approvalJSON struct {
 	Detail    string `json:"detail,omitempty"`
 
 	Pack *approvalPackJSON `json:"pack,omitempty"` // that the call would enable
+
+	Parents []client.ParentCall `json:"parents,omitempty"` // that the session is there for, the nearest first
 }
 
 func jsonOf(a client.Approval) approvalJSON {
-	return approvalJSON{a.Session, a.Run, a.Call, a.ToolID, a.ToolName, a.Arguments, a.ArgsHash, a.Deadline, a.Code, a.Detail, packJSONOf(a.Pack)}
+	return approvalJSON{a.Session, a.Run, a.Call, a.ToolID, a.ToolName, a.Arguments, a.ArgsHash, a.Deadline, a.Code, a.Detail, packJSONOf(a.Pack), a.Parents}
 }
 
 // approvals returns the calls that wait in a session, or in all.
@@ -89,11 +91,19 @@ func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Appr
 func show(out io.Writer, a client.Approval) {
 	fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
 		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, transcript.Moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
+	showParents(out, a.Parents)
 	if a.Code != "" {
 		fmt.Fprintf(out, "  would not run now: %s: %s\n", a.Code, visible(a.Detail))
 	}
 	if a.Pack != nil {
 		showPack(out, a.Pack)
+	}
+}
+
+// showParents prints for whom a child's session runs.
+func showParents(out io.Writer, parents []client.ParentCall) {
+	for _, p := range parents {
+		fmt.Fprintf(out, "  for call %s of session %s\n", p.Call, p.Session)
 	}
 }
 

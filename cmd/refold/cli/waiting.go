@@ -62,6 +62,8 @@ type questionJSON struct {
 	ArgsHash  string `json:"args_hash"`
 	By        string `json:"by"`       // who may answer: approvers, or clients too
 	Deadline  int64  `json:"deadline"` // Unix ms
+
+	Parents []client.ParentCall `json:"parents,omitempty"` // that the session is there for, the nearest first
 }
 
 // questions returns the calls that wait for a reply in a session, or in all.
@@ -78,6 +80,7 @@ func questions(ctx context.Context, c *client.Client, sid string) ([]client.Ques
 func showQuestion(out io.Writer, q client.Question) {
 	fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
 		q.Session, q.Run, q.Call, q.ToolName, q.ToolID, transcript.Moment(q.Deadline), pretty(q.Arguments), q.ArgsHash)
+	showParents(out, q.Parents)
 }
 
 // replyCommand answers a call.

@@ -155,7 +155,8 @@ export function Approval({ a, alone }) {
   return html`<article class="card approval" data-refold-call=${a.call} data-refold-session=${a.session} style=${a.gone ? { opacity: 0.6 } : {}}>
     <div class="card-head">
       <div class="grow"><div class="row wrap"><h2 class="mono" style=${a.gone ? { textDecoration: 'line-through' } : {}}>${plain(a.tool)}</h2>${a.tool_id === a.tool ? null : html`<span class="label mono">${plain(a.tool_id)}</span>`}</div>
-        <p class="label">${alone ? null : html`<${Link} to=${`/s/${encodeURIComponent(a.session)}`}>${plain(a.session)}<//> · `}run ${a.run} · <span class="mono">${a.call}</span></p></div>
+        <p class="label">${alone ? null : html`<${Link} to=${`/s/${encodeURIComponent(a.session)}`}>${plain(a.session)}<//> · `}run ${a.run} · <span class="mono">${a.call}</span></p>
+        ${(a.parents ?? []).map((p) => html`<p class="label" data-refold-parent>for <span class="mono">${plain(p.call)}</span> of <${Link} to=${`/s/${encodeURIComponent(p.session)}`}>${plain(p.session)}<//></p>`)}</div>
       ${a.gone ? html`<span class="state">${a.became ? plain(a.became) : 'no longer waits'}</span>` : a.deadline ? html`<span class=${left < 300_000 ? 'tag bad num' : 'tag num'} title=${dateOf(a.deadline)}>${left > 0 ? `${took(Math.floor(left / 1000) * 1000)} left` : 'its time is over'}</span>` : null}
     </div>
     <div class="card-body stack">

@@ -1,6 +1,10 @@
 package planner
 
-import "github.com/refold/refold/codec"
+import (
+	"bytes"
+
+	"github.com/refold/refold/codec"
+)
 
 // ToolSpec is a tool of a registry: how the model sees it, and what happens when it is
 // called.
@@ -65,6 +69,20 @@ type Descriptor struct {
 	// Description for the model.
 	Description string `msgpack:"description,omitempty" lim:"..DescriptionBytesMax"`
 	ToolName    string `msgpack:"tool_name" lim:"@tool_name"`
+}
+
+// DescriptorBytesMax bounds the content of a descriptor's blob: a control character of the
+// description takes six bytes.
+const DescriptorBytesMax = SchemaBytesMax + 6*DescriptionBytesMax + 1<<10
+
+// IsDescriptor reports whether content has the form of a descriptor's blob.
+func IsDescriptor(content []byte) bool {
+	if !bytes.HasPrefix(content, []byte(`{"args_schema":`)) {
+		return false
+	}
+	packed, err := codec.FromJSON(content)
+	var d Descriptor
+	return err == nil && codec.Decode(packed, &d) == nil && IsName(d.ToolName)
 }
 
 // Executor names what carries a tool out.

@@ -25,9 +25,9 @@ import (
 // The name is the hash of the content, so nothing is ever replaced. A writer asks for
 // no content: it looks up whether there is a description, and else stores the chunks,
 // then a description that is stored only if none was stored meanwhile. It deletes
-// nothing: the stream takes no rollups, and only session-actors may purge. Chunks that
-// no description names, of an upload that failed or lost the race, only take space:
-// SweepBlobs deletes them.
+// nothing: the stream takes no rollups, and only session-actors and erasers may purge.
+// Chunks that no description names, of an upload that failed or lost the race, only take
+// space: SweepBlobs deletes them. SweepOrphans deletes blobs that nothing names.
 //
 // Whoever may write blobs may store a false description, too. So a reader tries them in
 // the order of the stream: what somebody adds later never hides what was stored first.
@@ -84,8 +84,10 @@ func (j *Journal) put(ctx context.Context, u *upload) error {
 	switch {
 	case err != nil && !errors.Is(err, natsio.ErrNotFound):
 		return err
-	case err == nil && u.chunks != "" && have.NUID == u.chunks, err == nil && !u.again && describes(have, u.ref) && have.Size == uint64(len(u.content)):
+	case err == nil && u.chunks != "" && have.NUID == u.chunks:
 		return nil
+	case err == nil && !u.again && describes(have, u.ref) && have.Size == uint64(len(u.content)):
+		return j.unmark(ctx, u.ref, have, seq)
 	}
 	if u.chunks == "" {
 		name := nuid.Next()
@@ -94,7 +96,7 @@ func (j *Journal) put(ctx context.Context, u *upload) error {
 		}
 		u.chunks = name
 	}
-	data, err := json.Marshal(jetstream.ObjectInfo{
+	return j.putDescription(ctx, u.ref, seq, jetstream.ObjectInfo{
 		ObjectMeta: jetstream.ObjectMeta{Name: u.ref.String(), Opts: &jetstream.ObjectMetaOptions{ChunkSize: blobChunkBytes}},
 		Bucket:     j.names.BlobsBucket(),
 		NUID:       u.chunks,
@@ -102,10 +104,16 @@ func (j *Journal) put(ctx context.Context, u *upload) error {
 		Chunks:     uint32((len(u.content) + blobChunkBytes - 1) / blobChunkBytes),
 		Digest:     digestOf(u.ref.Hash),
 	})
+}
+
+// putDescription makes one attempt to store a description of a blob whose last one is at
+// sequence seq (0: there is none). If it is not, the error is errDescribed.
+func (j *Journal) putDescription(ctx context.Context, ref codec.Ref, seq uint64, info jetstream.ObjectInfo) error {
+	data, err := json.Marshal(info)
 	if err != nil {
 		return err
 	}
-	subject := j.blobSubject(u.ref)
+	subject := j.blobSubject(ref)
 	err = j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
 		ack, err := j.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: subject, Header: j.conn.Stamp(nil), Data: data}, jetstream.WithExpectLastSequencePerSubject(seq))
 		if err == nil && j.conn.IsElsewhere(ack.Domain) {
@@ -374,7 +382,8 @@ func (j *Journal) purge(ctx context.Context, subject string) error {
 	})
 }
 
-// HasBlob reports whether a blob is described, without reading it.
+// HasBlob reports whether a blob is described, without reading it. Whoever is about to
+// name it asks KeepBlob.
 func (j *Journal) HasBlob(ctx context.Context, ref codec.Ref) (bool, error) {
 	_, _, err := j.lookUpBlob(ctx, ref)
 	if errors.Is(err, natsio.ErrNotFound) {

@@ -35,7 +35,7 @@ func (j *Journal) PutBlobs(ctx context.Context, contents [][]byte) error {
 				return fmt.Errorf("look for blobs: %w", err)
 			}
 			var info jetstream.ObjectInfo
-			if !j.conn.IsForeign(m.header) && json.Unmarshal(m.data, &info) == nil && describes(info, of[m.subject]) {
+			if !j.conn.IsForeign(m.header) && json.Unmarshal(m.data, &info) == nil && describes(info, of[m.subject]) && !isMarked(&info) {
 				delete(missing, m.subject)
 			}
 		}

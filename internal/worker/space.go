@@ -114,7 +114,7 @@ func (w *Worker) knownManifest(ctx context.Context, s *session.Space) (*space.Ma
 
 // stillThere returns a fault if a file that was not read is not stored.
 func (w *Worker) stillThere(ctx context.Context, file *space.File, published bool) error {
-	there, err := w.wire.HasBlob(ctx, file.Ref)
+	there, err := w.wire.KeepBlob(ctx, file.Ref)
 	if err != nil || there {
 		return err
 	}

@@ -40,8 +40,9 @@ type Transport interface {
 	// PutBlob stores content.
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 
-	// HasBlob reports whether content is stored, without reading it.
-	HasBlob(ctx context.Context, ref codec.Ref) (bool, error)
+	// KeepBlob reports whether content is stored, without reading it, and keeps it from a
+	// sweep until the caller has named it.
+	KeepBlob(ctx context.Context, ref codec.Ref) (bool, error)
 
 	// Heard returns when the last heartbeat of an instance arrived, which may be
 	// this process.

@@ -215,7 +215,7 @@ func (w *world) Live(_ string, payload []byte) error {
 	return nil
 }
 
-func (w *world) HasBlob(_ context.Context, ref codec.Ref) (bool, error) {
+func (w *world) KeepBlob(_ context.Context, ref codec.Ref) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, ok := w.blobs[ref]

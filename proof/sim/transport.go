@@ -150,7 +150,7 @@ func (w transport) Blob(ctx context.Context, ref codec.Ref) (content []byte, err
 	return content, err
 }
 
-func (w transport) HasBlob(ctx context.Context, ref codec.Ref) (there bool, err error) {
+func (w transport) KeepBlob(ctx context.Context, ref codec.Ref) (there bool, err error) {
 	_, err = w.Blob(ctx, ref)
 	if errors.Is(err, natsio.ErrNotFound) {
 		return false, nil

@@ -332,8 +332,9 @@ nightly-interleavings: ## try a million interleavings of a session
 	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 120m -run '^TestSendable$$' ./actors/session
 
 .PHONY: nightly-long
-nightly-long: ## fold sessions of two million events, one of them with a million runs
+nightly-long: ## fold sessions of two million events, one of them with a million runs; sweep blobs beside 10,000 uses of them
 	REFOLD_LONG_EVENTS=2000000 go test -count=1 -timeout 60m -v -run '^TestLongLife$$' ./actors/session | grep -v '^ *=== '
+	REFOLD_SWEEP_DRAWS=10000 go test -count=1 -timeout 20m -run '^TestSweepBesideWriters$$' ./internal/journal
 
 .PHONY: nightly-e2e
 nightly-e2e: ## run the end-to-end tests with all recordings, then clusters of three servers in REFOLD_CLUSTER_ROUNDS rounds of failures

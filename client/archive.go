@@ -222,6 +222,7 @@ func (a *archived) Publish(context.Context, session.Door, string, []byte, string
 func (a *archived) PublishAfter(context.Context, session.Door, string, []byte, uint64) (uint64, error) {
 	return 0, ErrArchived
 }
+func (a *archived) KeepBlob(context.Context, codec.Ref) (bool, error) { return false, ErrArchived }
 func (a *archived) PutBlob(context.Context, []byte) (codec.Ref, error) {
 	return codec.Ref{}, ErrArchived
 }
@@ -259,6 +260,9 @@ func (a *archived) PutErasure(context.Context, journal.Erasure, uint64) (uint64,
 	return 0, ErrArchived
 }
 func (a *archived) RewriteSnapshots(context.Context) (int, error) { return 0, ErrArchived }
+func (a *archived) SweepOrphans(context.Context, time.Time, time.Duration, bool) (s journal.Swept, err error) {
+	return s, ErrArchived
+}
 func (a *archived) TextOf(context.Context, string) (notices, dead []uint64, err error) {
 	return nil, nil, ErrArchived
 }

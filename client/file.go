@@ -134,7 +134,8 @@ func (f *File) mediaType() (string, error) {
 var ErrFile = errors.New("no model can be shown it")
 
 // Store stores a file as a blob, and returns it as a part of an input: see
-// RunOptions.Parts. It fails with ErrFile if a model can't be shown the file.
+// RunOptions.Parts. It fails with ErrFile if a model can't be shown the file. Before a part
+// is used much later, ask Keep.
 func (c *Client) Store(ctx context.Context, f File) (session.Content, error) {
 	kind, err := f.mediaType()
 	if err != nil {

@@ -65,9 +65,11 @@ type writes interface {
 	Notify(ctx context.Context, sid string, n uint64, payload []byte) error
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
 	PublishAfter(ctx context.Context, door session.Door, sid string, payload []byte, after uint64) (uint64, error)
+	KeepBlob(ctx context.Context, ref codec.Ref) (there bool, err error)
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
 	RequestView(ctx context.Context, sid string) ([]byte, error)
+	SweepOrphans(ctx context.Context, now time.Time, grace time.Duration, dry bool) (journal.Swept, error)
 }
 
 // hears is what a client listens to.

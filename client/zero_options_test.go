@@ -193,6 +193,8 @@ func TestZeroOptionsDoNotPanic(t *testing.T) {
 		"client.Client.Index":              w.Index,
 		"client.Client.Interrupt":          w.Interrupt,
 		"client.Client.Deletable":          w.Deletable,
+		"client.Client.Keep":               w.Keep,
+		"client.Client.SweepBlobs":         w.SweepBlobs,
 		"client.Client.Deleter":            w.Deleter,
 		"client.Client.Pause":              w.Pause,
 		"client.Client.Restore":            w.Restore,

@@ -278,7 +278,7 @@ func TestRolesRunEverything(t *testing.T) {
 		"auditor": {{"view", "s1"}, {"replay", "s1", "--verify"}, {"tools", "s1"}, {"why", "s1", "shell"}, {"bridge", "doctor"}, {"approvals", "s3"},
 			{"sessions"}, {"sessions", "--all"}, {"transcript", "s1"}, {"log", "s1"}, {"tail", "--all"}},
 		"chat":   {{"view", "s1"}},
-		"eraser": {{"retain", "--policy", policy}},
+		"eraser": {{"retain", "--policy", policy}, {"blobs", "sweep"}},
 	} {
 		for _, args := range commands {
 			out, errOut, status := run(t, endWithin, nil, "refold", g.as(user, args...)...)

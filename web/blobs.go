@@ -52,7 +52,11 @@ func (c *call) openBlob(text string) (session.Content, error) {
 	if err != nil || !hmac.Equal(sum, mac.Sum(nil)) || json.Unmarshal(signed, &h) != nil || h.Session != c.sid || time.Now().Unix() > h.Expires {
 		return session.Content{}, bad
 	}
-	return h.Part, nil
+	there, err := c.client.Keep(c.ctx(), h.Part)
+	if err == nil && !there {
+		err = problem(http.StatusUnprocessableEntity, CodeBadBlob, "the file is not stored any more: store it again")
+	}
+	return h.Part, err
 }
 
 // storeFile stores the body as a file.

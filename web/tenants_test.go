@@ -10,8 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/refold/refold"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/inside"
 	"github.com/refold/refold/refoldtest"
 	"github.com/refold/refold/web"
 )
@@ -181,6 +185,33 @@ func TestHandlerWithoutAuth(t *testing.T) {
 		w.refuse(http.StatusUnauthorized, "unauthorized", "all", "GET", s+path, "")
 	}
 	w.want(http.StatusOK, nil, "", "GET", s+"/healthz", "")
+}
+
+// A handle that is used after a sweep has marked its file keeps the file; one that is used
+// after another one has deleted it is refused.
+func TestHandlesOutliveSweeps(t *testing.T) {
+	t.Parallel()
+	w := serve(t, web.Options{}, refold.Model(refoldtest.Model(refoldtest.Say("I see."))))
+	c := inside.Of(w.rt).Client()
+	sweep := func() client.Swept {
+		swept, err := c.SweepBlobs(w.ctx, client.SweepOptions{Now: func() time.Time { return time.Now().Add(48 * time.Hour) }})
+		bustest.OK(t, err)
+		return swept
+	}
+	ask := func(of web.Blob) string {
+		return `{"agent": "helper", "input": [{"text": "What is this?"}, {"blob": "` + of.Blob + `"}]}`
+	}
+	var used, late web.Blob
+	w.want(http.StatusOK, &used, "acme", "PUT", "/v1/sessions/a/blobs?name=a.txt", "Used.", "Content-Type", "text/plain")
+	w.want(http.StatusOK, &late, "acme", "PUT", "/v1/sessions/a/blobs?name=b.txt", "Late.", "Content-Type", "text/plain")
+	if swept := sweep(); swept.Marked.Blobs != 2 {
+		t.Errorf("the first sweep: %+v", swept)
+	}
+	w.want(http.StatusOK, nil, "acme", "POST", "/v1/sessions/a/runs", ask(used), "Prefer", "wait=60")
+	if swept := sweep(); swept.Deleted.Blobs != 1 {
+		t.Errorf("the second sweep: %+v", swept)
+	}
+	w.refuse(http.StatusUnprocessableEntity, "bad_blob", "acme", "POST", "/v1/sessions/a/runs", ask(late))
 }
 
 // A handle of a file is good for its session alone, and a hash is no handle.

@@ -32,7 +32,7 @@ func (j *Journal) nameBlobs(ctx context.Context, all []described) error {
 		stream string
 		read   func(stored) error
 	}{{j.names.LogStream(), n.event}, {j.names.PacksStream(), n.pack}, {j.names.SnapshotsStream(), n.message}, {j.names.EffectsStream(), n.message}} {
-		if _, err := j.scan(ctx, of.stream, 1, of.read); err != nil {
+		if err := j.each(ctx, of.stream, of.read); err != nil {
 			return fmt.Errorf("read what names blobs: %w", err)
 		}
 	}
@@ -43,6 +43,24 @@ func (j *Journal) nameBlobs(ctx context.Context, all []described) error {
 			n.in(content)
 		case !errors.Is(err, natsio.ErrNotFound) && !errors.Is(err, ErrOtherBytes) && !errors.Is(err, ErrTooLarge):
 			return fmt.Errorf("read what names blobs: %w", err)
+		}
+	}
+	return nil
+}
+
+// each calls fn for each message that a stream has now. Unlike scan it creates no consumer,
+// which erasers may not do.
+func (j *Journal) each(ctx context.Context, stream string, fn func(stored) error) error {
+	state, err := j.state(ctx, stream, "")
+	if err != nil || state.LastSeq == 0 {
+		return err
+	}
+	for m, err := range j.read(ctx, stream, ">", 1, state.LastSeq, true) {
+		if err == nil {
+			err = fn(m)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", stream, err)
 		}
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -113,36 +115,39 @@ func (j *Journal) SweepOrphans(ctx context.Context, now time.Time, grace time.Du
 		return s, err
 	}
 	before := now.Add(-grace).UnixMilli()
+	var failed atomic.Pointer[error] // the first one
+	var adding sync.Mutex
+	var acting sync.WaitGroup
+	room := make(chan struct{}, blobsAtOnce)
 	for i := range all {
 		d := &all[i]
-		s.All.add(d)
 		act, count := s.decide(d, before)
-		if act != keep && !d.named {
-			is, err := j.isDescriptor(ctx, d)
+		if act == keep {
+			adding.Lock()
+			s.count(d, count)
+			adding.Unlock()
+			continue
+		}
+		room <- struct{}{}
+		if failed.Load() != nil {
+			break
+		}
+		acting.Go(func() {
+			defer func() { <-room }()
+			count, err := j.act(ctx, d, act, count, &s, dry)
 			if err != nil {
-				return s, err
+				err = fmt.Errorf("sweep blob %s: %w", d.ref(), err)
+				failed.CompareAndSwap(nil, &err)
+				return
 			}
-			if is {
-				act, count = keep, &s.Descriptors
-			}
-		}
-		if act != keep && !dry {
-			done, err := j.sweep(ctx, d, act)
-			if err != nil {
-				return s, fmt.Errorf("sweep blob %s: %w", d.ref(), err)
-			}
-			switch {
-			case done:
-			case d.named: // it is among the named ones
-				continue
-			default: // it was stored again meanwhile
-				count = &s.New
-			}
-		}
-		count.add(d)
-		if count == &s.Marked || count == &s.Waiting {
-			s.Next = min(cmp.Or(s.Next, d.at), d.at)
-		}
+			adding.Lock()
+			defer adding.Unlock()
+			s.count(d, count)
+		})
+	}
+	acting.Wait()
+	if err := failed.Load(); err != nil {
+		return s, *err
 	}
 	if s.Next > 0 {
 		s.Next += grace.Milliseconds()
@@ -151,6 +156,18 @@ func (j *Journal) SweepOrphans(ctx context.Context, now time.Time, grace time.Du
 		_, err = j.SweepBlobs(ctx, now.Add(-max(grace, chunksAge)))
 	}
 	return s, err
+}
+
+// count adds a blob. One that is unmarked is a named one, too.
+func (s *Swept) count(d *described, as *BlobCount) {
+	s.All.add(d)
+	as.add(d)
+	switch as {
+	case &s.Unmarked:
+		s.Named.add(d)
+	case &s.Marked, &s.Waiting:
+		s.Next = min(cmp.Or(s.Next, d.at), d.at)
+	}
 }
 
 // chunksAge is the least age of chunks that a sweep deletes: an upload takes seconds.
@@ -170,7 +187,6 @@ const (
 func (s *Swept) decide(d *described, before int64) (act, *BlobCount) {
 	switch {
 	case d.named && d.phase == marked:
-		s.Named.add(d)
 		return unmark, &s.Unmarked
 	case d.named:
 		return keep, &s.Named
@@ -182,6 +198,26 @@ func (s *Swept) decide(d *described, before int64) (act, *BlobCount) {
 		return mark, &s.Marked
 	}
 	return remove, &s.Deleted
+}
+
+// act does what was decided, unless dry, and returns where to count the blob.
+func (j *Journal) act(ctx context.Context, d *described, do act, count *BlobCount, s *Swept, dry bool) (*BlobCount, error) {
+	if !d.named {
+		if is, err := j.isDescriptor(ctx, d); is || err != nil {
+			return &s.Descriptors, err
+		}
+	}
+	if dry {
+		return count, nil
+	}
+	done, err := j.sweep(ctx, d, do)
+	switch {
+	case done || err != nil:
+		return count, err
+	case d.named:
+		return &s.Named, nil
+	}
+	return &s.New, nil // it was stored again meanwhile
 }
 
 // sweep does it. It is not done if the last description is another one meanwhile.

@@ -44,10 +44,17 @@ type sweeping struct {
 
 func newSweeping(t testing.TB) sweeping {
 	t.Helper()
-	node := bustest.Server(t, bustest.Interval)
-	s := sweeping{t: t, ctx: testbus.Context(t), bus: testbus.Provisioned(t, node), names: testbus.Names(t, "")}
-	_, s.js = testbus.JS(t, node)
+	s, _ := newSweepingAt(t)
 	return s
+}
+
+// newSweepingAt returns the server's address, too.
+func newSweepingAt(t testing.TB) (s sweeping, url string) {
+	t.Helper()
+	node := bustest.Server(t, bustest.Interval)
+	s = sweeping{t: t, ctx: testbus.Context(t), bus: testbus.Provisioned(t, node), names: testbus.Names(t, "")}
+	_, s.js = testbus.JS(t, node)
+	return s, node.URL()
 }
 
 // sweep sweeps at a time from now, with a grace period of a day.

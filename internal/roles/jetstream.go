@@ -70,7 +70,7 @@ func readRows() []Row {
 		// manifests of packs, a reader of a space the manifest that a partial sync begins
 		// with.
 		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Eraser, Models, Tools, StepHooks, SpaceReaders, App, HTTP, Approver),
-		onlySessionTools(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Tools, SpaceReaders, Publishers)),
+		onlySessionTools(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Eraser, Tools, SpaceReaders, Publishers)),
 		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: grant(Publish, SpaceReaders)},
 	}
 }
@@ -94,7 +94,7 @@ func pullRows() []Row {
 			Patterns: fixed(func(n subjects.Names) []string {
 				return each([]string{n.LogStream(), n.EffectsStream(), n.TimersStream()}, api+"CONSUMER.LIST.")
 			})},
-		{Name: "purge blobs", About: "former snapshots, chunks without a description", Answers: Once, May: grant(Publish, SessionActor, Eraser),
+		{Name: "purge blobs", About: "former snapshots, blobs that nothing names, chunks without a description", Answers: Once, May: grant(Publish, SessionActor, Eraser),
 			Patterns: one(func(n subjects.Names) string { return api + "STREAM.PURGE." + n.BlobsStream() })},
 		{Name: "create streams", About: "and update them", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {

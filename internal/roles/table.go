@@ -227,6 +227,8 @@ func storeRows() []Row {
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.PacksStream()) })},
 		{Name: "blobs", About: "contents by hash: add some", Answers: Once, May: grant(Publish, writers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.BlobsStream()) })},
+		{Name: "descriptions of blobs", About: "mark those that nothing names", Answers: Once, May: grant(Publish, Eraser),
+			Patterns: one(func(n subjects.Names) string { return n.BlobSubject("*") })},
 	}
 }
 

@@ -32,7 +32,7 @@ func (nowhere) Publish(context.Context, session.Door, string, string, []byte) (u
 func (n nowhere) Events(_ context.Context, sid string, seqs []uint64) ([]session.Event, error) {
 	return []session.Event{{Session: sid, Door: session.DoorIn, Seq: seqs[0], Payload: n.asked}}, nil
 }
-func (nowhere) Incarnation() uint64                              { return 0 }
+func (nowhere) Incarnation() uint64                               { return 0 }
 func (nowhere) KeepBlob(context.Context, codec.Ref) (bool, error) { return false, nil }
 func (nowhere) Remade(context.Context, string, codec.Ref) ([]byte, error) {
 	return nil, natsio.ErrNotFound

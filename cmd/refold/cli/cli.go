@@ -44,6 +44,7 @@ type cli struct {
 	Hold   holdCommand   `cmd:"" help:"Hold a session, so that nobody can delete it; --release ends the hold."`
 	Delete deleteCommand `cmd:"" help:"Delete sessions for good: their text, in every stream. It says first what it deletes, and how long that takes."`
 	Retain retainCommand `cmd:"" help:"Archive and delete old sessions, as a policy says: once, or again and again."`
+	Blobs  blobsCommand  `cmd:"" help:"Delete blobs that nothing names any more."`
 
 	Approvals approvalsCommand `cmd:"" help:"List the calls that wait for a person, of a session or of all."`
 	Approve   approveCommand   `cmd:"" help:"Approve a call that waits for a person, perhaps with other arguments."`

@@ -209,6 +209,15 @@ func (a *archived) SubscribeLive(context.Context, string, func(string, []byte)) 
 }
 
 func (a *archived) Backlog(context.Context) (b streams.Backlog, err error) { return b, ErrArchived }
+func (a *archived) DueWakes(context.Context) (uint64, error)               { return 0, ErrArchived }
+func (a *archived) LanesAged(context.Context) ([]journal.Lane, error)      { return nil, ErrArchived }
+func (a *archived) ServerVersion() string                                  { return "" }
+func (a *archived) Discover(context.Context, string) ([]presence.Running, error) {
+	return nil, ErrArchived
+}
+func (a *archived) Stated(context.Context, string) (map[string]json.RawMessage, error) {
+	return nil, ErrArchived
+}
 func (a *archived) Fleet(context.Context, time.Duration, func(*presence.Fleet) bool, func(time.Duration)) (*presence.Fleet, error) {
 	return nil, ErrArchived
 }

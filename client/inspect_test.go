@@ -4,6 +4,7 @@ package client_test
 // How: a real server, with a host; the test plays the bridge.
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/subjects"
 )
 
 // TestRestoreIsTheFold: a snapshot of any event is folded on to the state of the whole
@@ -155,15 +157,56 @@ func TestInstalls(t *testing.T) {
 	}
 }
 
-// TestFleetHearsTheSessionActor: it has all lanes.
+// TestFleetHearsTheSessionActor: it owns all lanes, and says so.
 func TestFleetHearsTheSessionActor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
-	bustest.Until(t, "the session-actor has all lanes", func() bool {
+	bustest.Until(t, "the session-actor owns all lanes", func() bool {
 		fleet, err := w.Fleet(w.ctx, 2*time.Second)
 		if err != nil || len(fleet.Bridges) != 0 {
 			t.Fatalf("got bridges %+v (%v), and none runs", fleet, err)
 		}
-		return len(fleet.Actors) == 1 && fleet.LaneCount > 0 && len(fleet.Actors[0].Lanes) == fleet.LaneCount
+		if len(fleet.Actors) != 1 || fleet.Actors[0].Stated == nil {
+			return false
+		}
+		actor := fleet.Actors[0]
+		owned := func(l client.RunningLane) bool { return l.Owner == actor.Instance && l.Pinned }
+		return fleet.LaneCount > 0 && len(actor.Lanes) == fleet.LaneCount && len(actor.Stated.Owned) == fleet.LaneCount &&
+			actor.Stated.Takeovers == uint64(fleet.LaneCount) && actor.Rules == session.RulesVersion && len(fleet.Lanes) == fleet.LaneCount && !slices.ContainsFunc(fleet.Lanes, func(l client.RunningLane) bool { return !owned(l) })
 	})
+}
+
+// TestFleetShowsLanesWithoutAnOwner: events of a lane that nobody runs wait, and the oldest
+// of them says for how long.
+func TestFleetShowsLanesWithoutAnOwner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, err := w.Steer(w.ctx, "s", "hi", client.ControlOptions{})
+	if err == nil {
+		_, err = w.Steer(w.ctx, "s", "hi again", client.ControlOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, found, err := w.bus.InstallBefore(w.ctx, first) // each lane gets it
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	fleet, err := w.Fleet(w.ctx, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(fleet.Lanes) != subjects.LanesDefault || len(fleet.Actors) != 0 {
+		t.Fatalf("got %+v, want %d lanes and no session-actor", fleet, subjects.LanesDefault)
+	}
+	for _, lane := range fleet.Lanes {
+		want := client.RunningLane{Lane: lane.Lane, Undelivered: 1, Oldest: time.UnixMilli(record.Time)}
+		if lane.Lane == subjects.Lane(subjects.Partition("s")) {
+			want.Undelivered = 3
+		}
+		lane.Oldest = lane.Oldest.Local()
+		if lane != want {
+			t.Errorf("got %+v, want %+v", lane, want)
+		}
+	}
 }

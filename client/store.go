@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"time"
@@ -55,6 +56,9 @@ type reads interface {
 	ReadNotices(ctx context.Context, sid string, from, to uint64) iter.Seq2[journal.Notice, error]
 
 	Backlog(ctx context.Context) (streams.Backlog, error)
+	DueWakes(ctx context.Context) (uint64, error)
+	LanesAged(ctx context.Context) ([]journal.Lane, error)
+	ServerVersion() string
 	Durability() natsio.Durability
 	Names() subjects.Names
 	States(ctx context.Context) ([]streams.State, error)
@@ -74,10 +78,12 @@ type writes interface {
 
 // hears is what a client listens to.
 type hears interface {
+	Discover(ctx context.Context, kind string) ([]presence.Running, error)
 	Fleet(ctx context.Context, within time.Duration, enough func(*presence.Fleet) bool, told func(took time.Duration)) (*presence.Fleet, error)
 	FollowEvents(ctx context.Context, from uint64) iter.Seq2[session.Event, error]
 	FollowNotices(ctx context.Context, sid string, from uint64) iter.Seq2[journal.Notice, error]
 	FollowSession(ctx context.Context, sid string, lost func(), notice, live func(payload []byte)) error
+	Stated(ctx context.Context, kind string) (map[string]json.RawMessage, error)
 	NewClock(local natsio.LocalClock) *natsio.Clock
 	Subscribe(ctx context.Context, subject string, fn func(*nats.Msg)) error
 	SubscribeLive(ctx context.Context, sid string, fn func(sid string, payload []byte)) error

@@ -108,6 +108,10 @@ type Storage struct {
 	Last       uint64 // sequence of the newest event
 	Missing    uint64 // events below it that the log has lost; erased ones are not
 	Streams    []Stream
+	Server     string // version of the NATS server
+	Timers     uint64 // wakes that are set, or due and not settled
+	Due        uint64 // of these, those that are due
+	NoDue      error  // why Due is not known: this user may not ask
 }
 
 // Storage asks the server how the log is stored.
@@ -116,14 +120,22 @@ func (c *Client) Storage(ctx context.Context) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &Storage{Durability: c.bus.Durability().String()}
+	all := &Storage{Durability: c.bus.Durability().String(), Server: c.bus.ServerVersion()}
 	for _, s := range states {
 		if s.Name == c.bus.Names().LogStream() {
 			all.Last = s.Last
 		}
+		if s.Name == c.bus.Names().TimersStream() {
+			all.Timers = s.Messages
+		}
 		all.Streams = append(all.Streams, Stream{
 			Name: s.Name, Missing: s.Missing, Messages: s.Messages, Bytes: s.Bytes, BytesMax: s.BytesMax, MaxAge: s.MaxAge, Replicas: s.Replicas, Leader: s.Leader,
 		})
+	}
+	if all.Due, err = c.bus.DueWakes(ctx); IsDenied(err) {
+		all.NoDue = err
+	} else if err != nil {
+		return nil, err
 	}
 	all.Missing, err = c.bus.LogMissing(ctx)
 	return all, err

@@ -36,16 +36,15 @@ func (c *call) getFleet() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := FleetShown{Bridges: []BridgeShown{}, SessionActors: []ActorShown{}, Lanes: fleet.LaneCount, Targets: []TargetShown{}, Installs: []InstallShown{}}
-	for _, b := range fleet.Bridges {
-		shown.Bridges = append(shown.Bridges, BridgeShown{
-			Instance: b.Instance, Name: b.Name, Version: b.Version, Targets: append([]string{}, b.Targets...), Heard: heard(b.Heard), AheadMS: b.AheadMS, Troubles: b.Troubles,
-		})
+	shown := FleetShown{Bridges: []BridgeShown{}, SessionActors: []ActorShown{}, Lanes: fleet.LaneCount, LaneStates: []LaneShown{}, Targets: []TargetShown{}, Installs: []InstallShown{}}
+	for i := range fleet.Bridges {
+		shown.Bridges = append(shown.Bridges, bridgeOf(&fleet.Bridges[i]))
 	}
-	for _, a := range fleet.Actors {
-		shown.SessionActors = append(shown.SessionActors, ActorShown{
-			Instance: a.Instance, Lanes: append([]int{}, a.Lanes...), Heard: heard(a.Heard), Leaving: a.Leaving, Joining: a.Joining, AheadMS: a.AheadMS, NotReady: a.NotReady,
-		})
+	for i := range fleet.Actors {
+		shown.SessionActors = append(shown.SessionActors, actorOf(&fleet.Actors[i]))
+	}
+	for _, l := range fleet.Lanes {
+		shown.LaneStates = append(shown.LaneStates, LaneShown{Lane: l.Lane, Owner: l.Owner, Pinned: l.Pinned, Pending: l.Undelivered, Unacknowledged: l.Unacked, Oldest: heard(l.Oldest)})
 	}
 	for _, t := range fleet.Targets {
 		shown.Targets = append(shown.Targets, TargetShown(t))
@@ -62,6 +61,28 @@ func (c *call) getFleet() (any, error) {
 		shown.Installs = append(shown.Installs, one)
 	}
 	return shown, err
+}
+
+func bridgeOf(b *client.RunningBridge) BridgeShown {
+	shown := BridgeShown{
+		Instance: b.Instance, Name: b.Name, Version: b.Version, Targets: append([]string{}, b.Targets...), Heard: heard(b.Heard), AheadMS: b.AheadMS,
+		Rules: b.Rules, Troubles: b.Troubles,
+	}
+	if b.Stated != nil {
+		shown.Work = new(BridgeWork(*b.Stated))
+	}
+	return shown
+}
+
+func actorOf(a *client.RunningActor) ActorShown {
+	shown := ActorShown{
+		Instance: a.Instance, Lanes: append([]int{}, a.Lanes...), Heard: heard(a.Heard), Leaving: a.Leaving, Joining: a.Joining, AheadMS: a.AheadMS,
+		Rules: a.Rules, NotReady: a.NotReady,
+	}
+	if s := a.Stated; s != nil {
+		shown.Work = &ActorWork{Version: s.Version, Owned: append([]int{}, s.Owned...), Takeovers: s.Takeovers, Sessions: s.Sessions, SessionsBytes: s.SessionsBytes}
+	}
+	return shown
 }
 
 // unserved returns the tools of an install record whose target no bridge serves.
@@ -136,7 +157,20 @@ func (c *call) getSystem() (any, error) {
 	}
 	shown := SystemShown{
 		Durability: storage.Durability, Last: storage.Last, Missing: storage.Missing, Rules: session.RulesVersion,
+		NATS: storage.Server, Timers: TimersShown{Set: storage.Timers, Due: storage.Due},
 		Streams: []StreamShown{}, Quarantines: []QuarantineShown{},
+	}
+	if storage.NoDue != nil {
+		shown.Timers.Unknown = storage.NoDue.Error()
+	}
+	installs, err := c.client.Installs(c.ctx(), installsMax)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range installs {
+		if r.IsPinned {
+			shown.Pinned = r.Install.Rules
+		}
 	}
 	for _, s := range storage.Streams {
 		shown.Streams = append(shown.Streams, StreamShown{

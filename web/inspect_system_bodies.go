@@ -10,12 +10,30 @@ type FleetShown struct {
 	SessionActors []ActorShown `json:"session_actors"`
 	// Number of the log's lanes. Absent: no session-actor is heard.
 	Lanes int `json:"lanes,omitempty" lim:"1.."`
+	// The lanes, in their order.
+	LaneStates []LaneShown `json:"lane_states"`
 	// Targets that bridges serve, or that have a queue.
 	Targets []TargetShown `json:"targets"`
-	// Why the queues are not known. Absent: they are.
+	// Why lanes and queues are not known. Absent: they are.
 	Unknown string `json:"unknown,omitempty" lim:"any"`
 	// The latest install records, the newest first.
 	Installs []InstallShown `json:"installs"`
+}
+
+// LaneShown is a lane of the log: session-actors fold its events in order.
+type LaneShown struct {
+	// Its number.
+	Lane int `json:"lane" lim:"0.."`
+	// Instance of the session-actor that owns it. Absent: none says so.
+	Owner string `json:"owner,omitempty" lim:"any"`
+	// The server says that a session-actor owns it.
+	Pinned bool `json:"pinned,omitempty"`
+	// Events that no session-actor has got.
+	Pending uint64 `json:"pending"`
+	// Events that a session-actor has got, and whose outputs are not all stored.
+	Unacknowledged uint64 `json:"unacknowledged"`
+	// Unix milliseconds: when the oldest of both was stored. Absent: there is none.
+	Oldest int64 `json:"oldest,omitempty"`
 }
 
 // BridgeShown is a bridge.
@@ -32,8 +50,26 @@ type BridgeShown struct {
 	Heard int64 `json:"heard,omitempty"`
 	// How far its machine's clock is wrong, in milliseconds.
 	AheadMS int64 `json:"clock_ahead_ms,omitempty"`
+	// The newest version of the rules that it knows. Absent: it does not say.
+	Rules int `json:"rules,omitempty" lim:"1.."`
+	// What it has done. Absent: it did not answer.
+	Work *BridgeWork `json:"work,omitempty"`
 	// Its targets that do not work.
 	Troubles []session.Trouble `json:"troubles,omitempty"`
+}
+
+// BridgeWork counts the effects of a bridge, since its start.
+type BridgeWork struct {
+	// Now in a slot of one of its targets.
+	InFlight int64 `json:"in_flight" lim:"0.."`
+	// Slots of its targets.
+	Slots int `json:"slots" lim:"0.."`
+	// Those that it settled as succeeded.
+	Done uint64 `json:"done"`
+	// Those that it settled as anything else.
+	Failed uint64 `json:"failed"`
+	// Those that it took over from bridges that were gone.
+	TakenOver uint64 `json:"taken_over"`
 }
 
 // ActorShown is a session-actor.
@@ -50,8 +86,26 @@ type ActorShown struct {
 	Joining bool `json:"joining,omitempty"`
 	// How far its machine's clock is wrong, in milliseconds.
 	AheadMS int64 `json:"clock_ahead_ms,omitempty"`
+	// The newest version of the rules that it knows.
+	Rules int `json:"rules" lim:"1.."`
+	// What it has done. Absent: it did not answer.
+	Work *ActorWork `json:"work,omitempty"`
 	// What is wrong, for people.
 	NotReady []string `json:"not_ready,omitempty" lim:"item=any"`
+}
+
+// ActorWork is what a session-actor says of itself.
+type ActorWork struct {
+	// Its release.
+	Version string `json:"version" lim:"any"`
+	// The lanes that it owns.
+	Owned []int `json:"owned" lim:"item=0.."`
+	// Times that it became the owner of a lane, since its start.
+	Takeovers uint64 `json:"takeovers"`
+	// Sessions in memory.
+	Sessions int64 `json:"sessions" lim:"0.."`
+	// Memory that these take, in bytes.
+	SessionsBytes int64 `json:"sessions_bytes" lim:"0.."`
 }
 
 // TargetShown is a target.
@@ -99,10 +153,26 @@ type SystemShown struct {
 	Missing uint64 `json:"missing,omitempty"`
 	// The newest version of the rules that this server knows.
 	Rules int `json:"rules" lim:"1.."`
+	// Version of the rules that new sessions follow. Absent: no install record is pinned.
+	Pinned int `json:"pinned_rules,omitempty" lim:"1.."`
+	// Version of the NATS server.
+	NATS string `json:"nats" lim:"any"`
+	// The timers of sessions.
+	Timers TimersShown `json:"timers"`
 	// The streams.
 	Streams []StreamShown `json:"streams"`
 	// Sessions that are stopped.
 	Quarantines []QuarantineShown `json:"quarantines"`
+}
+
+// TimersShown counts the timers of sessions: deadlines, times of retries, and schedules.
+type TimersShown struct {
+	// Those that are set, and not due or not settled.
+	Set uint64 `json:"set"`
+	// Of these, those that are due: session-actors settle them at once.
+	Due uint64 `json:"due"`
+	// Why it is not known which are due. Absent: it is.
+	Unknown string `json:"unknown,omitempty" lim:"any"`
 }
 
 // StreamShown is a stream.

@@ -348,16 +348,32 @@ func TestInspectSystem(t *testing.T) {
 	t.Parallel()
 	w := bought(t)
 	var fleet web.FleetShown
+	stored := func(l web.LaneShown) bool { return l.Pending == 0 && l.Unacknowledged == 0 && l.Oldest == 0 }
 	for served := false; !served; { // bridges are heard a little after they begin; w.ctx bounds it
 		w.want(http.StatusOK, &fleet, "all", "GET", "/v1/fleet", "")
-		served = slices.ContainsFunc(fleet.Targets, func(t web.TargetShown) bool { return t.Target == "tool/helper" && t.Bridges == 1 })
+		served = slices.ContainsFunc(fleet.Targets, func(t web.TargetShown) bool { return t.Target == "tool/helper" && t.Bridges == 1 }) &&
+			!slices.ContainsFunc(fleet.LaneStates, func(l web.LaneShown) bool { return !stored(l) })
 	}
 	if len(fleet.SessionActors) != 1 || fleet.Lanes == 0 || len(fleet.Installs) == 0 || !fleet.Installs[0].Pinned || fleet.Unknown != "" {
 		t.Errorf("got %+v", fleet)
 	}
+	actor := fleet.SessionActors[0]
+	if actor.Rules != session.RulesVersion || actor.Work == nil || actor.Work.Takeovers != uint64(fleet.Lanes) || len(actor.Work.Owned) != fleet.Lanes || actor.Work.Version == "" {
+		t.Errorf("got %+v, %+v, want the owner of %d lanes", actor, actor.Work, fleet.Lanes)
+	}
+	for i, lane := range fleet.LaneStates {
+		if len(fleet.LaneStates) != fleet.Lanes || lane.Lane != i || lane.Owner != actor.Instance || !lane.Pinned {
+			t.Errorf("lane %d: got %+v, want that %s owns it", i, lane, actor.Instance)
+		}
+	}
+	if !slices.ContainsFunc(fleet.Bridges, func(b web.BridgeShown) bool {
+		return b.Rules == session.RulesVersion && b.Work != nil && b.Work.Done > 0 && b.Version != ""
+	}) {
+		t.Errorf("got bridges %+v, want one that has settled effects", fleet.Bridges)
+	}
 	var system web.SystemShown
 	w.want(http.StatusOK, &system, "all", "GET", "/v1/system", "")
-	if len(system.Streams) != 9 || system.Missing != 0 || system.Rules != session.RulesVersion || len(system.Quarantines) != 0 {
+	if len(system.Streams) != 9 || system.Missing != 0 || system.Rules != session.RulesVersion || len(system.Quarantines) != 0 || system.Pinned != session.RulesVersion || system.NATS == "" || system.Timers.Set == 0 || system.Timers.Due != 0 || system.Timers.Unknown != "" {
 		t.Errorf("got %+v", system)
 	}
 	var one web.Verified

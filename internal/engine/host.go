@@ -235,9 +235,6 @@ func (h *Host) register(ctx context.Context) (stop func() error, err error) {
 		Metadata: map[string]string{
 			"instance": h.instance, "lane_count": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion),
 		},
-		Stats: func() any {
-			lanes, _, _ := h.assignment.now()
-			return map[string]any{"lanes": lanes}
-		},
+		Stats: func() any { return h.stats() },
 	}, h.views(ctx))
 }

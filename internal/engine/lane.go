@@ -281,6 +281,7 @@ func (Tick) step(l *Lane) {
 		f.step(l)
 	}
 	l.checkStall()
+	l.gauge()
 }
 
 // take takes an epoch or a delivery.

@@ -3,13 +3,16 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 )
 
 func (m *Meters) on() bool { return m.events != nil }
@@ -64,13 +67,20 @@ func commitCodeOf(err error) string {
 	return meter.Other
 }
 
+// runningLane is a lane that this process runs.
+type runningLane struct {
+	owned           func() bool  // reports whether this process owns it
+	sessions, bytes atomic.Int64 // in memory
+}
+
 func (m *Meters) began(lane int, owned func() bool, first bool) {
 	if first {
 		m.takeovers.Add(1, strconv.Itoa(lane))
+		m.takenOver.Add(1)
 	} else {
 		m.resets.Add(1, strconv.Itoa(lane))
 	}
-	m.lanes.Store(lane, owned)
+	m.lanes.Store(lane, &runningLane{owned: owned})
 }
 
 // left removes a lane that the process no longer runs.
@@ -84,9 +94,9 @@ func (m *Meters) left(lane int) {
 // readOwned yields, for each lane that this process runs, whether it owns it now. A
 // process that lost a lane reports nothing about the lane's waiting events.
 func (m *Meters) readOwned(yield func(v float64, labels ...string)) {
-	m.lanes.Range(func(number, owns any) bool {
+	m.lanes.Range(func(number, running any) bool {
 		owned, lane := 0.0, strconv.Itoa(number.(int))
-		if owns.(func() bool)() {
+		if running.(*runningLane).owned() {
 			owned = 1
 		} else {
 			for _, g := range []*meter.Gauge{m.pending, m.unstored, m.oldest} {
@@ -96,6 +106,23 @@ func (m *Meters) readOwned(yield func(v float64, labels ...string)) {
 		yield(owned, lane)
 		return true
 	})
+}
+
+// stats returns what `nats micro stats` and the inspector show of this host.
+func (h *Host) stats() presence.ActorStats {
+	all := presence.ActorStats{Owned: []int{}, Takeovers: h.meters.takenOver.Load()}
+	all.Lanes, _, _ = h.assignment.now()
+	h.meters.lanes.Range(func(number, running any) bool {
+		of := running.(*runningLane)
+		if of.owned() {
+			all.Owned = append(all.Owned, number.(int))
+		}
+		all.Sessions += of.sessions.Load()
+		all.Bytes += of.bytes.Load()
+		return true
+	})
+	slices.Sort(all.Owned)
+	return all
 }
 
 func (m *Meters) readForeign(yield func(v float64, labels ...string)) {

@@ -68,7 +68,8 @@ type Meters struct {
 	runDuration, runTurns, runQueued, turnDuration, callDuration, approvalDuration *meter.Histogram
 	foldDuration, storeDuration, commitMessages, latency, loadDuration, wakesLate  *meter.Histogram
 
-	lanes sync.Map // number → func() bool that reports whether this process owns the lane, for each lane that it runs
+	lanes     sync.Map      // number → *runningLane, for each lane that this process runs
+	takenOver atomic.Uint64 // takeovers, without a registry too
 
 	foreign atomic.Pointer[func() (heartbeats, others uint64)] // messages of other systems; nil until the process is connected
 
@@ -181,6 +182,10 @@ func (l *Lane) gauge() {
 	m.memory.Set(float64(len(l.sessions)), n)
 	bytes, _ := l.memory()
 	m.memoryBytes.Set(float64(bytes), n)
+	if running, ok := m.lanes.Load(l.number); ok {
+		running.(*runningLane).sessions.Store(int64(len(l.sessions)))
+		running.(*runningLane).bytes.Store(int64(bytes))
+	}
 }
 
 // reasonOf returns the label value for the cause of a quarantine.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/subjects"
 )
 
 // Erase deletes a message of a stream, and overwrites it in the server's files, unless
@@ -104,22 +103,9 @@ func (j *Journal) EffectsOf(ctx context.Context, sid string) (n uint64, err erro
 
 // LaneBacklog returns the largest number of events that a lane has not delivered yet.
 func (j *Journal) LaneBacklog(ctx context.Context) (most uint64, err error) {
-	err = j.conn.Retry(ctx, func(ctx context.Context) error {
-		most = 0
-		log, err := j.conn.JS.Stream(ctx, j.names.LogStream())
-		if err != nil {
-			return err
-		}
-		consumers := log.ListConsumers(ctx)
-		for c := range consumers.Info() {
-			if _, ok := subjects.ParseLaneName(c.Name); ok {
-				most = max(most, c.NumPending)
-			}
-		}
-		return consumers.Err()
-	})
-	if err != nil {
-		return 0, fmt.Errorf("read the backlog of the lanes: %w", err)
+	lanes, err := j.streams.Lanes(ctx)
+	for _, lane := range lanes {
+		most = max(most, lane.Undelivered)
 	}
-	return most, nil
+	return most, err
 }

@@ -27,6 +27,15 @@ type Service struct {
 	Stats func() any
 }
 
+// ActorStats are the stats of a session-actor, beside what its heartbeat says.
+type ActorStats struct {
+	Lanes     []int  `json:"lanes"`          // that it runs, including those that it hands over
+	Owned     []int  `json:"owned"`          // of these, those that it owns
+	Takeovers uint64 `json:"takeovers"`      // times that it became the owner of a lane, since its start
+	Sessions  int64  `json:"sessions"`       // in memory
+	Bytes     int64  `json:"sessions_bytes"` // memory that these take, about
+}
+
 // Endpoint is a subject that a service answers.
 type Endpoint struct {
 	Name    string

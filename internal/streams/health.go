@@ -72,14 +72,13 @@ func (s *Streams) paused(ctx context.Context, name string) (all []Finding, err e
 	if err != nil {
 		return nil, err
 	}
-	consumers := stream.ListConsumers(ctx)
-	for c := range consumers.Info() {
+	err = eachConsumer(ctx, stream, func(c *jetstream.ConsumerInfo) {
 		if c.Paused {
 			all = append(all, Finding{Stream: name, Paused: c.Name, Trouble: fmt.Sprintf("consumer %s of %s is paused until %s: nothing is delivered to those who pull from it: nats consumer resume %s %s",
 				c.Name, name, c.Config.PauseUntil.UTC().Format(time.RFC3339), name, c.Name)})
 		}
-	}
-	if err := consumers.Err(); err != nil && !errors.Is(err, jetstream.ErrEndOfData) {
+	})
+	if err != nil {
 		return nil, err
 	}
 	return all, nil

@@ -1,15 +1,17 @@
-// Writes src/api.ts, the types of the HTTP API, from web/openapi.json:
+// Writes the types of the HTTP API from web/openapi.json: src/api.ts, of the client, and
+// api.d.ts of the inspector's pages, which also has which path answers what.
 //
-//   node generate.js          writes it
-//   node generate.js --check  fails if it is not what would be written
+//   node generate.js          writes them
+//   node generate.js --check  fails if one is not what would be written
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const from = new URL('../../web/openapi.json', import.meta.url);
-const to = new URL('src/api.ts', import.meta.url);
+const client = new URL('src/api.ts', import.meta.url);
+const pages = new URL('../../internal/inspector/npm/api.d.ts', import.meta.url);
 
 const { paths, components: { schemas } } = JSON.parse(readFileSync(from, 'utf8'));
 const used = new Set();
-const named = (name) => used.has(name) && schemas[name].type === 'object';
+const isObject = (name) => schemas[name].type === 'object';
 
 /** Adds the schemas that a value refers to. */
 function use(value) {
@@ -100,12 +102,29 @@ function declaration(name) {
   return `${comment(schema.description, '')}export interface ${name} {\n${fields(schema, 1)}}\n`;
 }
 
-const text = `// Written by generate.js from web/openapi.json. Do not edit it.\n\n${
-  Object.keys(schemas).filter(named).map(declaration).join('\n')}`;
+/** Returns which path answers what, for an operation of each method: the longest paths first, since a parameter of a type has any characters. */
+function answers() {
+  const of = (method) => Object.entries(paths).flatMap(([path, { [method]: operation }]) => {
+    const schema = (operation?.responses[200] ?? operation?.responses[202])?.content?.['application/json']?.schema;
+    return operation ? [[path, schema?.$ref ? schema : {}]] : [];
+  }).sort(([a], [b]) => b.split('/').length - a.split('/').length);
+  const type = (method) => `${method[0].toUpperCase()}${method.slice(1)}Answer`;
+  const cases = (method) => of(method).map(([path, schema]) => `  : P extends \`${path.replace(/\{\w+\}/g, '${string}')}\` ? ${typeOf(schema, 1)}\n`).join('');
+  const open = '${';
+  return ['get', 'post', 'put', 'delete'].map((method) => `/** What an operation with ${method.toUpperCase()} answers, by its path. */\nexport type ${type(method)}<P extends string> = P extends \`${open}infer Path}?${open}string}\` ? ${type(method)}<Path>\n${cases(method)}  : unknown;\n`).join('\n');
+}
 
-if (!process.argv.includes('--check')) {
-  writeFileSync(to, text);
-} else if (readFileSync(to, 'utf8') !== text) {
-  console.error('clients/typescript/src/api.ts is not what web/openapi.json says: run npm run generate');
-  process.exit(1);
+const head = (by) => `// Written by ${by} from web/openapi.json. Do not edit it.\n\n`;
+const declared = (is) => Object.keys(schemas).filter(is).map(declaration).join('\n');
+
+for (const [to, text] of [
+  [client, head('generate.js') + declared((name) => used.has(name) && isObject(name))],
+  [pages, `${head('clients/typescript/generate.js')}export as namespace API;\n\n${declared(isObject)}\n${answers()}`],
+]) {
+  if (!process.argv.includes('--check')) {
+    writeFileSync(to, text);
+  } else if (readFileSync(to, 'utf8') !== text) {
+    console.error(`${to.pathname} is not what web/openapi.json says: run npm run generate`);
+    process.exit(1);
+  }
 }

@@ -34,7 +34,7 @@ import (
 	"sync"
 )
 
-//go:embed static
+//go:embed static/*.js static/*.css static/*.svg static/*.txt
 var static embed.FS
 
 //go:embed shell.html

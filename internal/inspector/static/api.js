@@ -2,12 +2,15 @@
 // server-sent events by fetch, which go on after what was received.
 import { signal } from './preact.js';
 
-export const base = document.documentElement.dataset.base;
+export const base = document.documentElement.dataset.base ?? '';
 
 /** The token; empty: none was given, which a server without tokens accepts. */
 let token = '';
-/** Who the server says this is: {subject, rights, scoped, agents}; null: not known yet. */
-export const caller = signal(null);
+/**
+ * Who the server says this is; null: not known yet. A page that is a file says so in file.
+ * @typedef {API.CallerShown & { file?: { program?: boolean } }} Caller
+ */
+export const caller = signal(/** @type {Caller | null} */ (null));
 /** What the page needs to go on: '', 'token' or 'refused'. */
 export const gate = signal('');
 /** Why the server can't be reached; empty: it can. */
@@ -39,11 +42,19 @@ export async function whoAmI() {
   }
 }
 
-/** May the caller do what needs a right? */
+/**
+ * May the caller do what needs a right?
+ * @param {API.CallerShown['rights'][number]} right
+ */
 export const may = (right) => caller.value?.rights.includes(right) ?? false;
 
 /** What the server answered instead of what was asked for (RFC 9457). */
 export class Problem extends Error {
+  /**
+   * @param {number} status
+   * @param {string} code
+   * @param {string} detail
+   */
   constructor(status, code, detail) {
     super(detail);
     this.status = status;
@@ -54,6 +65,7 @@ export class Problem extends Error {
 const noAnswer = 'The server does not answer. The page keeps what it has, and tries again.';
 const noLog = 'The server does not reach the log. The page keeps what it has, and goes on when the log is back.';
 
+/** @type {(method: string, path: string, more?: { body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }) => Promise<Response>} */
 async function send(method, path, { body, headers = {}, signal } = {}) {
   const all = { ...headers };
   if (token) all.Authorization = `Bearer ${token}`;
@@ -62,12 +74,13 @@ async function send(method, path, { body, headers = {}, signal } = {}) {
   try {
     answer = await fetch(base + path, { method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), signal, cache: 'no-store' });
   } catch (e) {
-    if (e.name === 'AbortError') throw e;
+    if (e instanceof DOMException && e.name === 'AbortError') throw e;
     trouble.value = noAnswer;
     throw new Problem(0, 'unreachable', 'The server does not answer.');
   }
   if (trouble.value === noAnswer) trouble.value = '';
   if (answer.ok) return answer;
+  /** @type {{ code?: string, detail?: string }} */
   let problem = {};
   try {
     problem = await answer.json();
@@ -77,9 +90,13 @@ async function send(method, path, { body, headers = {}, signal } = {}) {
 }
 
 const parsed = (answer) => answer.json();
+/** @type {<P extends string>(path: P, signal?: AbortSignal) => Promise<API.GetAnswer<P>>} */
 export const get = (path, signal) => send('GET', path, { signal }).then(parsed);
+/** @type {<P extends string>(path: P, body: unknown, key?: string) => Promise<API.PostAnswer<P>>} */
 export const post = (path, body, key) => send('POST', path, { body, headers: key ? { 'Idempotency-Key': key } : {} }).then(parsed);
+/** @type {<P extends string>(path: P, body: unknown) => Promise<API.PutAnswer<P>>} */
 export const put = (path, body) => send('PUT', path, { body }).then(parsed);
+/** @type {<P extends string>(path: P, body?: unknown, key?: string) => Promise<API.DeleteAnswer<P>>} */
 export const remove = (path, body, key) => send('DELETE', path, { body, headers: key ? { 'Idempotency-Key': key } : {} }).then(parsed);
 /** Returns an answer of the server as bytes. */
 export const bytes = async (path) => new Uint8Array(await (await send('GET', path)).arrayBuffer());
@@ -87,8 +104,11 @@ export const bytes = async (path) => new Uint8Array(await (await send('GET', pat
 /** Returns a file of the server as text. */
 export const fileOf = async (path) => (await send('GET', path)).text();
 
-/** Returns a path of a session. */
-export const of = (sid, rest = '') => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
+/**
+ * Returns a path of a session.
+ * @type {<R extends string = ''>(sid: string, rest?: R) => `/v1/sessions/${string}${R}`}
+ */
+export const of = (sid, rest) => /** @type {any} */ (`/v1/sessions/${encodeURIComponent(sid)}${rest ?? ''}`);
 
 /** Returns a new key for what must happen once. */
 export const newKey = () => crypto.randomUUID();
@@ -116,7 +136,10 @@ async function* events(answer) {
   }
 }
 
-/** Streams the answer to a POST, once. */
+/**
+ * Streams the answer to a POST, once.
+ * @type {(path: string, each: (value: any) => void, signal: AbortSignal) => Promise<void>}
+ */
 export async function stream(path, each, signal) {
   for await (const e of events(await send('POST', path, { signal }))) {
     if (e.event === 'problem') throw new Problem(500, JSON.parse(e.data).code, JSON.parse(e.data).detail);
@@ -124,6 +147,7 @@ export async function stream(path, each, signal) {
   }
 }
 
+/** @type {(ms: number, signal: AbortSignal) => Promise<void>} */
 const pause = (ms, signal) => new Promise((done) => {
   const timer = setTimeout(done, ms);
   signal.addEventListener('abort', () => { clearTimeout(timer); done(); });
@@ -132,7 +156,10 @@ const pause = (ms, signal) => new Promise((done) => {
 const hiddenFor = 60_000;
 const logEvery = 5000;
 
-/** Waits until the tab is seen, if it has been hidden for a minute. */
+/**
+ * Waits until the tab is seen, if it has been hidden for a minute.
+ * @type {(signal: AbortSignal) => Promise<void>}
+ */
 function seen(signal) {
   return new Promise((done) => {
     if (!document.hidden) return done();
@@ -154,7 +181,7 @@ export function watchLog() {
         await send('GET', '/readyz', { signal: whole.signal });
         trouble.value = '';
       } catch (e) {
-        if (e.status >= 500) trouble.value = noLog;
+        if (e instanceof Problem && e.status >= 500) trouble.value = noLog;
       }
     }
   };
@@ -165,6 +192,7 @@ export function watchLog() {
 /**
  * Follows a stream until stop is called: each(value, event, id) is called with each event
  * once. It goes on after a lost connection; a tab that is hidden for a minute closes its own.
+ * @type {(path: string, after: string, each: (value: any, event: string, id: string) => void) => () => void}
  */
 export function follow(path, after, each) {
   const whole = new AbortController();

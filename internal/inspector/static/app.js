@@ -12,7 +12,7 @@ const Fleet = lazy(() => import('./fleet.js'), 'Fleet');
 const System = lazy(() => import('./system.js'), 'System');
 
 const themes = ['system', 'light', 'dark'];
-const stored = () => { try { return localStorage.getItem('refold-theme'); } catch { return null; } };
+const stored = () => { try { return localStorage.getItem('refold-theme') ?? ''; } catch { return ''; } };
 const theme = signal(themes.includes(stored()) ? stored() : 'system');
 effect(() => {
   if (theme.value === 'system') delete document.documentElement.dataset.theme;
@@ -65,6 +65,8 @@ function Gate() {
   </form>`;
 }
 
+const icon = /** @type {HTMLLinkElement} */ (document.querySelector('link[rel=icon]')).href;
+
 const pages = [
   { path: '/', name: 'Sessions', key: 's' },
   { path: '/approvals', name: 'Approvals', key: 'a' },
@@ -79,7 +81,7 @@ function Top() {
   const isAt = (path) => (path === '/' ? here === '/' || here.startsWith('/s/') : here === path);
   const next = themes[(themes.indexOf(theme.value) + 1) % themes.length];
   return html`<header class="top"><div class="top-inner">
-    <${Link} to="/" class="brand"><img src=${document.querySelector('link[rel=icon]').href} alt="" />Refold<//>
+    <${Link} to="/" class="brand"><img src=${icon} alt="" />Refold<//>
     <nav class="nav" aria-label="Pages">${offered().map((p) => html`<${Link} key=${p.path} to=${p.path} aria-current=${isAt(p.path) ? 'page' : undefined}>${p.name}${p.path === '/approvals' && waitingCount.value ? html`<span class="count" aria-label=${`${waitingCount.value} waiting`}>${waitingCount.value}</span>` : null}<//>`)}</nav>
     <div class="row top-actions">
       ${caller.value ? html`<span class="who clip" title=${`Rights: ${caller.value.rights.join(', ') || 'none'}`}>${caller.value.subject}</span>` : null}
@@ -111,7 +113,7 @@ function Page() {
 function App() {
   useEffect(watchApprovals, [caller.value]);
   useEffect(() => (caller.value ? watchLog() : undefined), [caller.value]);
-  return html`<a class="skip" href="#main" onClick=${(e) => { e.preventDefault(); document.getElementById('main').focus(); }}>To the content</a>
+  return html`<a class="skip" href="#main" onClick=${(e) => { e.preventDefault(); document.getElementById('main')?.focus(); }}>To the content</a>
     <${Top} />
     ${trouble.value ? html`<div class="offline" role="status">${trouble.value}</div>` : null}
     <main class="page" id="main" tabIndex="-1">${gate.value ? html`<${Gate} />` : caller.value ? html`<${Page} />` : null}</main>
@@ -130,7 +132,7 @@ addEventListener('hashchange', () => { if (takeToken()) whoAmI(); });
 
 takeToken();
 await whoAmI();
-const root = document.getElementById('app');
+const root = /** @type {HTMLElement} */ (document.getElementById('app'));
 root.replaceChildren();
 render(html`<${App} />`, root);
 document.documentElement.dataset.ready = base || '/';

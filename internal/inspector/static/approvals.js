@@ -6,8 +6,9 @@ import { dateOf, flat, plain, pretty, took } from './text.js';
 import { Answer, mayAnswer } from './questions.js';
 
 /** The waiting calls; null: not known yet. */
-const waiting = signal(null);
-const failed = signal(null);
+/** @typedef {API.ApprovalList['approvals'][number] & { asks?: boolean, gone?: number, became?: string }} Waiting */
+const waiting = signal(/** @type {Waiting[] | null} */ (null));
+const failed = signal(/** @type {Error | null} */ (null));
 export const waitingCount = signal(0);
 const goneFor = 20_000; // a call that went away stays shown that long, with what became of it
 
@@ -23,7 +24,8 @@ function tell(more) {
 
 /** Learns what became of a call that waits no more. */
 async function learn(a) {
-  const became = await get(of(a.session, '/transcript')).then((entries) => {
+  const became = await get(of(a.session, '/transcript')).then((all) => {
+    const entries = /** @type {import('./conversation.js').Said[]} */ (all);
     const last = entries.findLast((e) => e.call === a.call && (e.kind === 'decided' || e.kind === 'result'));
     const decided = entries.findLast((e) => e.call === a.call && e.kind === 'decided');
     if (decided) return `${decided.status === 'approve' ? (decided.arguments ? 'approved with other arguments' : 'approved') : 'denied'}${decided.by ? ` by ${decided.by}` : ''}`;
@@ -33,6 +35,7 @@ async function learn(a) {
 }
 
 /** Calls are loaded one load after another: a later answer is never older. */
+/** @type {Promise<void> | null} */
 let loading = null;
 let again = false;
 async function load() {
@@ -44,6 +47,7 @@ async function load() {
 async function loadOnce() {
   try {
     const [decided, answered] = await Promise.all([get('/v1/approvals'), get('/v1/questions')]);
+    /** @type {Waiting[]} */
     const approvals = [...decided.approvals, ...answered.questions.map((q) => ({ ...q, asks: true }))];
     const here = new Set(approvals.map(keyOf));
     const before = waiting.value;
@@ -89,9 +93,9 @@ function useHash(text) {
 /** The decision over a call: approve, approve with other arguments, deny with a reason. */
 function Deciding({ a, how, close }) {
   const [text, setText] = useState(how === 'edit' ? pretty(a.arguments || '{}') : '');
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
   const [sent, setSent] = useState(false);
-  const [preview, setPreview] = useState(null);
+  const [preview, setPreview] = useState(/** @type {Partial<API.Preview> | null} */ (null));
   const key = useMemo(newKey, [text]);
   const data = how === 'deny' ? { call: a.call, decision: 'deny', args_hash: a.args_hash, ...(text && { reason: text }) } : { call: a.call, decision: 'approve', args_hash: a.args_hash, arguments: text };
   useEffect(() => {
@@ -106,12 +110,13 @@ function Deciding({ a, how, close }) {
       close();
     } catch (problem) { setError(problem); setSent(false); }
   };
+  /** @type {any} */
   const bad = preview?.rejected || (how === 'edit' && preview?.said?.find((n) => n.type === 'ToolRejected')?.data);
   return html`<${Dialog} title=${how === 'deny' ? `Deny ${a.tool}` : `Approve ${a.tool} with other arguments`} close=${close}><form onSubmit=${submit}>
     ${how === 'deny'
       ? html`<label class="field"><span>Why, which the model is shown</span><textarea class="input" rows="3" maxlength="4096" autofocus value=${text} onInput=${(e) => setText(e.target.value)}></textarea></label>`
       : html`<label class="field"><span>Arguments, as JSON</span><textarea class="input mono" rows="12" spellcheck="false" autofocus value=${text} onInput=${(e) => setText(e.target.value)}></textarea></label>`}
-    ${bad ? html`<p class="note bad" role="status">It would be refused: ${plain(preview.rejected || bad.code)}${plain(preview.detail || bad.detail ? ` – ${preview.detail || bad.detail}` : '')}</p>` : preview ? html`<p class="note">${preview.effects?.length ? `It would open ${preview.effects.map((f) => f.effect).join(', ')}.` : 'It would be taken.'}</p>` : null}
+    ${bad ? html`<p class="note bad" role="status">It would be refused: ${plain(preview?.rejected || bad.code)}${plain(preview?.detail || bad.detail ? ` – ${preview?.detail || bad.detail}` : '')}</p>` : preview ? html`<p class="note">${preview.effects?.length ? `It would open ${preview.effects.map((f) => f.effect).join(', ')}.` : 'It would be taken.'}</p>` : null}
     ${error ? html`<${Wrong} error=${error} />` : null}
     <div class="foot"><button class=${how === 'deny' ? 'btn danger' : 'btn main'} disabled=${sent || Boolean(bad) || !preview}>${how === 'deny' ? 'Deny the call' : 'Approve with these'}</button></div>
   </form><//>`;
@@ -119,12 +124,15 @@ function Deciding({ a, how, close }) {
 
 const decide = (a, body, key) => post(of(a.session, `/approvals/${encodeURIComponent(a.call)}`), { args_hash: a.args_hash, ...(a.pack && { manifest: a.pack.manifest }), ...body }, key).then(load);
 
-/** Why the call waits: what asked, what the model said before, and its siblings. */
+/**
+ * Why the call waits: what asked, what the model said before, and its siblings.
+ * @param {{ a: Waiting, [more: string]: any }} props
+ */
 function Context({ a }) {
   const state = useLoaded((stop) => get(of(a.session, '/batch'), stop), [a.session, a.call]);
   const batch = state.value;
   const mine = batch?.calls.find((c) => c.call === a.call);
-  if (!mine) return null;
+  if (!batch || !mine) return null;
   const others = batch.calls.filter((c) => c.call !== a.call);
   return html`<div class="context">
     ${batch.text ? html`<div><h3>The model said before</h3><p class="said">${plain(batch.text)}</p></div>` : null}
@@ -135,13 +143,16 @@ function Context({ a }) {
   </div>`;
 }
 
-/** One call that waits. */
+/**
+ * One call that waits.
+ * @param {{ a: Waiting, [more: string]: any }} props
+ */
 export function Approval({ a, alone }) {
   const shown = useHash(a.arguments);
   const [deciding, setDeciding] = useState('');
   const [exact, setExact] = useState(false);
   const [sent, setSent] = useState(false);
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
   const key = useMemo(newKey, [a.args_hash, error]);
   const proven = shown === a.args_hash;
   const off = !may('approve') || !proven || sent || a.gone;
@@ -165,7 +176,7 @@ export function Approval({ a, alone }) {
         <${Code} text=${a.arguments || '{}'} exact=${exact} /></div>
       ${a.pack ? html`<div class="note warn"><p>It would enable the pack <b>${plain(a.pack.name)}</b>${a.pack.signer ? html`, signed by ${plain(a.pack.signer)}` : null}.</p>${Object.entries(a.pack.texts ?? {}).map(([path, text]) => html`<details><summary class="mono">${plain(path)}</summary><${Code} text=${text} exact /></details>`)}</div>` : null}
       ${a.code ? html`<p class="note warn">It would not run if it was approved now: ${plain(a.code)}${a.detail ? html` – ${plain(a.detail)}` : null}</p>` : null}
-      ${!proven && shown ? html`<p class="note bad" role="alert">${caller.value.redacts ? 'This server masks secrets, so the text shown is not what would run: decide with refold approve.' : 'The text shown does not have the hash that a decision would name: it can\'t be decided here.'}</p>` : null}
+      ${!proven && shown ? html`<p class="note bad" role="alert">${caller.value?.redacts ? 'This server masks secrets, so the text shown is not what would run: decide with refold approve.' : 'The text shown does not have the hash that a decision would name: it can\'t be decided here.'}</p>` : null}
       ${!globalThis.crypto?.subtle ? html`<p class="note bad">This browser can't hash here: use HTTPS or a loopback address.</p>` : null}
       ${error ? html`<${Wrong} error=${error} />` : null}
       ${a.asks ? html`<${Answer} q=${a} off=${!mayAnswer(a) || !proven || a.gone} done=${load} />` : html`<div class="actions"><button type="button" class="btn main" disabled=${off} onClick=${approve}>Approve</button><button type="button" class="btn" disabled=${off} onClick=${() => setDeciding('edit')}>Approve with edits…</button><button type="button" class="btn danger" disabled=${off} onClick=${() => setDeciding('deny')}>Deny…</button>${may('approve') ? null : html`<span class="label">This token may not approve.</span>`}</div>`}

@@ -49,9 +49,12 @@ const Definition = lazy(() => import('./forms.js'), 'Definition');
 const Queue = lazy(() => import('./forms.js'), 'Queue');
 export const Release = lazy(() => import('./forms.js'), 'Release');
 
-/** The actions that the session's state allows. */
+/**
+ * The actions that the session's state allows.
+ * @param {{ view: API.View, events: API.EventHead[], [more: string]: any }} props
+ */
 export function Actions({ sid, view, events }) {
-  const [acting, setActing] = useState(null);
+  const [acting, setActing] = useState(/** @type {any} */ (null));
   const close = () => setActing(null);
   const all = actions.filter((a) => isOffered(a, view));
   const open = view.status === 'open';
@@ -68,11 +71,14 @@ export function Actions({ sid, view, events }) {
 
 const busy = [['queue', 'after the active run'], ['steer', 'into the active run'], ['interrupt', 'in its place'], ['reject', 'only if none is active']];
 
-/** A box for more input: a run, or a steer of the active one. */
+/**
+ * A box for more input: a run, or a steer of the active one.
+ * @param {{ view: API.View, [more: string]: any }} props
+ */
 export function Composer({ sid, view }) {
   const [text, setText] = useState('');
   const [when, setWhen] = useState('queue');
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
   const [sent, setSent] = useState(false);
   const [wanted, setWanted] = useState(false);
   const key = useMemo(newKey, [text, when]);

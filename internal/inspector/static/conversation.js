@@ -6,7 +6,16 @@ import { Approval, waitingOf } from './approvals.js';
 import { Empty, Payload, State, loaded, save, useLoaded } from './ui.js';
 import { limited, number, plain, timeOf } from './text.js';
 
-/** One call: its arguments, what was decided over it, its result. */
+/**
+ * An entry of the transcript.
+ * @typedef {{ kind: string, seq: number, time?: number, run?: number, turn?: string, call?: string, tool?: string, text?: string, arguments?: string,
+ *   status?: string, code?: string, detail?: string, by?: string, line?: string, model?: string, finish_reason?: string }} Said
+ */
+
+/**
+ * One call: its arguments, what was decided over it, its result.
+ * @param {{ entry: Said, decided?: Said, result?: Said, [more: string]: any }} props
+ */
 function Call({ entry, decided, result }) {
   const status = result?.status ?? (decided?.status === 'deny' ? 'denied' : '');
   const wrong = result && result.status !== 'succeeded';
@@ -26,6 +35,7 @@ const rule = (e, words) => html`<div class="rule" key=${`${e.kind}${e.seq}${e.ca
 
 const withReason = (words, e) => html`${words}${e.code ? html`: ${plain(e.code)}` : null}${e.detail ? html` – ${plain(e.detail)}` : null}`;
 
+/** @param {{ e: Said, all: { decided: Map<string | undefined, Said>, results: Map<string | undefined, Said> }, [more: string]: any }} props */
 function Entry({ e, all }) {
   const said = (from, text, kind) => html`<div class=${`turn ${kind}`} data-refold-seq=${e.seq}><span class="from" title=${timeOf(e.time)}>${from}</span><div class="said">${plain(limited(text))}${text.length > limited(text).length ? html` <button type="button" class="btn" onClick=${() => save(`${e.turn ?? e.kind}-${e.seq}.txt`, text)}>All of it</button>` : null}</div></div>`;
   switch (e.kind) {
@@ -47,7 +57,11 @@ function Entry({ e, all }) {
 const shownMax = 160; // entries that are drawn at once
 const step = 80; // by which the drawn part moves
 
-/** The entries up to an event. */
+/**
+ * The entries up to an event.
+ * @param {Said[]} entries
+ * @param {number} seq
+ */
 export const upTo = (entries, seq) => {
   const end = entries.findIndex((e) => e.seq > seq);
   return end < 0 ? entries : entries.slice(0, end);
@@ -80,10 +94,11 @@ function useTranscript(sid, seq) {
   return useLoaded((stop) => get(of(sid, '/transcript'), stop), [sid, wanted]);
 }
 
+/** @param {{ view: API.View, [more: string]: any }} props */
 export function Conversation({ sid, seq, at, view, streamed }) {
   const state = useTranscript(sid, seq);
-  const end = useRef(null);
-  const entries = state.value;
+  const end = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const entries = /** @type {Said[] | undefined} */ (state.value);
   const shown = useMemo(() => {
     const part = upTo(entries ?? [], seq);
     const results = new Map();

@@ -10,15 +10,19 @@ const over = 10; // rows that are drawn beyond what is seen
 
 const doors = { in: 'client', ctl: 'operator', approve: 'person', llm: 'model', tool: 'tool', step: 'step hook', wake: 'timer', space: 'workspace' };
 
-/** The rows that are seen, and a few more: at most three screens of them. */
+/**
+ * The rows that are seen, and a few more: at most three screens of them.
+ * @param {{ events: API.EventHead[], [more: string]: any }} props
+ */
 function List({ events, index, choose }) {
-  const ref = useRef(null);
+  const ref = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [top, setTop] = useState(0);
   const [tall, setTall] = useState(420);
-  useLayoutEffect(() => { setTall(ref.current.clientHeight); }, []);
+  useLayoutEffect(() => { setTall(ref.current?.clientHeight ?? 420); }, []);
   useEffect(() => { // the cursor stays in sight
     const at = index * height;
     const el = ref.current;
+    if (!el) return;
     if (at < el.scrollTop) el.scrollTop = Math.max(0, at - height);
     else if (at + height > el.scrollTop + el.clientHeight) el.scrollTop = at + 2 * height - el.clientHeight;
   }, [index, events.length]);
@@ -39,7 +43,7 @@ const hexMax = 4096;
 
 /** Bytes as they are stored: hex, and text beside it. */
 function Raw({ sid, seq }) {
-  const [shown, setShown] = useState(null);
+  const [shown, setShown] = useState(/** @type {Uint8Array | null} */ (null));
   const load = () => bytes(of(sid, `/events/${seq}/raw`)).then(setShown, () => setShown(new Uint8Array()));
   if (!shown) return html`<button type="button" class="btn" onClick=${load}>Show the bytes</button>`;
   const lines = [];
@@ -75,10 +79,11 @@ function Opened({ sid, e }) {
 const kinds = [['', 'All events'], ['refused', 'Without effect'], ['notices', 'With notices'], ['effects', 'That opened effects'], ['people', 'Of people and operators']];
 const isOf = { '': () => true, refused: (e) => e.rejected, notices: (e) => e.notices?.length, effects: (e) => e.opened?.length, people: (e) => ['in', 'ctl', 'approve'].includes(e.door) };
 
+/** @param {{ events: API.EventHead[], [more: string]: any }} props */
 export function Events({ sid, events, index, seq }) {
   const kind = place.value.query.get('events') ?? '';
   const shown = kind ? events.filter(isOf[kind] ?? isOf['']) : events;
-  const choose = (i) => setQuery({ at: shown[i].seq === events.at(-1).seq ? '' : shown[i].seq });
+  const choose = (i) => setQuery({ at: shown[i].seq === events.at(-1)?.seq ? '' : shown[i].seq });
   let at = kind ? shown.findLastIndex((e) => e.seq <= seq) : index;
   if (at < 0) at = 0;
   const state = useLoaded((stop) => get(of(sid, `/events/${seq}`), stop), [sid, seq]);

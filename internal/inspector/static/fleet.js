@@ -7,7 +7,10 @@ import { dateOf, number, plain, size, took } from './text.js';
 
 const every = 5000;
 
-/** A value that is loaded again and again, while the tab is seen. */
+/**
+ * A value that is loaded again and again, while the tab is seen.
+ * @type {<P extends string>(path: P) => import('./ui.js').Loaded<API.GetAnswer<P>>}
+ */
 export function useRepeated(path) {
   const [n, setN] = useState(0);
   useEffect(() => {
@@ -35,7 +38,10 @@ const how = (target) => (target.startsWith('llm/') ? 'refold bridge serve --mode
 
 const Card = ({ title, count, children }) => html`<section class="card" aria-label=${title}><div class="card-head"><h2 class="grow">${title}</h2>${count === undefined ? null : html`<span class="label">${count}</span>`}</div>${children}</section>`;
 
-/** How an install record differs from the one before it. */
+/**
+ * How an install record differs from the one before it.
+ * @param {{ record: API.InstallShown, [more: string]: any }} props
+ */
 function Differs({ record, close }) {
   const state = useLoaded((stop) => get(`/v1/installs/${record.seq}/changes`, stop), [record.seq]);
   return html`<${Dialog} title=${`Install record ${record.seq}: what it changed`} close=${close}><div class="card-body">${loaded(state, (d) => html`<${Changes} ...${d} />`, 5)}</div><//>`;
@@ -47,6 +53,7 @@ const newest = (f) => [...f.bridges, ...f.session_actors].reduce((n, p) => Math.
 /** A process's release and rules. */
 const Release = ({ version, rules, newest }) => html`<span class="soft clip" style=${{ maxWidth: '220px', display: 'inline-block' }}>${plain(version || '–')}</span>${rules ? html`<div class=${rules < newest ? 'tag warn' : 'label'}>rules ${rules}${rules < newest ? `, others know ${newest}` : ''}</div>` : null}`;
 
+/** @param {{ all: API.BridgeShown[], [more: string]: any }} props */
 function Bridges({ all, newest }) {
   if (!all.length) return html`<${Card} title="Bridges" count=${0}><${Empty} title="No bridge is heard" /><//>`;
   return html`<${Card} title="Bridges" count=${all.length}><div class="table-wrap" tabIndex="0"><table class="cards"><thead><tr><th>Bridge</th><th>Version</th><th>Targets</th><th class="r">In flight</th><th class="r">Settled</th><th class="r">Last heartbeat</th></tr></thead><tbody>${all.map(({ work, ...b }) => html`<tr key=${b.instance} data-refold-bridge=${b.instance}><td class="full"><b>${plain(b.name || 'unnamed')}</b> <span class="label mono">${plain(b.instance.slice(-8))}</span>${clockOff(b.clock_ahead_ms)}</td>
@@ -56,6 +63,7 @@ function Bridges({ all, newest }) {
     <td class="r soft">${b.heard ? html`<${Ago} at=${b.heard} />` : 'only answers'}</td></tr>`)}</tbody></table></div><//>`;
 }
 
+/** @param {{ all: API.ActorShown[], [more: string]: any }} props */
 function Actors({ all, lanes, newest }) {
   if (!all.length) return html`<${Card} title="Session-actors" count=${0}><${Empty} title="No session-actor is heard"><p>Sessions do not go on without one.</p><pre>refold actor serve</pre><//><//>`;
   return html`<${Card} title="Session-actors" count=${all.length}><div class="table-wrap" tabIndex="0"><table class="cards"><thead><tr><th>Session-actor</th><th>State</th><th>Version</th><th>Lanes</th><th class="r">Take-overs</th><th class="r">In memory</th><th class="r">Heartbeat</th></tr></thead><tbody>${all.map(({ work, ...a }) => html`<tr key=${a.instance} data-refold-actor=${a.instance}><td class="mono full">${plain(a.instance)}${clockOff(a.clock_ahead_ms)}</td>
@@ -70,6 +78,7 @@ const lateMS = 10_000; // of the alert RefoldLaneBehind
 /** How long the oldest event of a lane has waited. */
 const Age = ({ at }) => html`<time class=${now.value - at > lateMS ? 'tag bad' : 'num'} dateTime=${new Date(at).toISOString()} title=${dateOf(at)}>${took(Math.max(0, now.value - at))}</time>`;
 
+/** @param {{ all: API.LaneShown[], [more: string]: any }} props */
 function Lanes({ all, unknown }) {
   if (unknown) return html`<${Card} title="Lanes"><p class="note warn" style=${{ margin: '16px' }}>Lanes are not known: ${plain(unknown)}</p><//>`;
   return html`<${Card} title="Lanes" count=${all.length}><div class="table-wrap" tabIndex="0"><table class="cards"><thead><tr><th>Lane</th><th>Owner</th><th class="r">Pending</th><th class="r">Unacknowledged</th><th class="r">Oldest waits</th></tr></thead><tbody>${all.map((l) => html`<tr key=${l.lane} data-refold-lane=${l.lane}><td class="num">${l.lane}</td>
@@ -78,7 +87,7 @@ function Lanes({ all, unknown }) {
 }
 
 export function Fleet() {
-  const [shown, setShown] = useState(null);
+  const [shown, setShown] = useState(/** @type {API.InstallShown | null} */ (null));
   const state = useRepeated('/v1/fleet');
   useEffect(() => { document.title = 'Fleet · Refold'; }, []);
   return html`<div class="page-head"><h1>Fleet</h1><p>What runs now, by its heartbeats.</p></div>${loaded(state, (f) => html`<div class="stack">

@@ -7,7 +7,7 @@ import { Changes } from './state.js';
 
 /** What would come of an event: what the fold makes of it on a copy. */
 export function usePreview(sid, event, after) {
-  const [shown, setShown] = useState(null);
+  const [shown, setShown] = useState(/** @type {Partial<API.Preview> & { error?: Error } | null} */ (null));
   const key = JSON.stringify(event);
   useEffect(() => {
     if (!event) { setShown(null); return undefined; }
@@ -39,7 +39,7 @@ export function readJSON(text) {
  * it with a key that is made here, so that pressing twice is pressing once.
  */
 export function Form({ sid, view, event, send, name, danger, fault, close, children }) {
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
   const [sent, setSent] = useState(false);
   const text = JSON.stringify(event);
   const key = useMemo(newKey, [text]);

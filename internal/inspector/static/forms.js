@@ -11,7 +11,7 @@ const ctl = (type, data) => ({ type, door: 'ctl', data });
 /** Facts by name: a value that is cleared removes its fact. */
 function Facts({ sid, view, close }) {
   const now = Object.fromEntries((view.facts ?? []).map((f) => [f.name, f.value]));
-  const [values, setValues] = useState({});
+  const [values, setValues] = useState(/** @type {Record<string, any>} */ ({}));
   const [name, setName] = useState('');
   const set = (fact) => (e) => setValues({ ...values, [fact]: e.target.value });
   const facts = Object.fromEntries(Object.entries(values).filter(([k, v]) => v !== (now[k] ?? '')).map(([k, v]) => [k, v || null]));
@@ -37,7 +37,7 @@ const words = (text) => text.split(/\s+/).filter(Boolean);
 
 function Overrides({ sid, view, close }) {
   const [scope, setScope] = useState('session');
-  const [texts, setTexts] = useState({});
+  const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
   const was = (scope === 'run' ? view.run?.overrides : view.overrides) ?? {};
   const before = (list) => (was[list] ?? []).join('\n');
   const changed = Object.fromEntries(lists.map(([l]) => l).filter((l) => texts[l] !== undefined && texts[l] !== before(l)).map((l) => [l, words(texts[l])]));
@@ -52,7 +52,7 @@ function Overrides({ sid, view, close }) {
 function Whole({ sid, view, events, close, type, member, name, about, empty }) {
   const last = events.findLast((e) => e.type === type && !e.rejected);
   const now = useLoaded(async (stop) => (last ? (await get(of(sid, `/events/${last.seq}`), stop)).data ?? empty : empty), [last?.seq]);
-  const [text, setText] = useState(null);
+  const [text, setText] = useState(/** @type {string | null} */ (null));
   return loaded(now, (value) => {
     const written = text ?? JSON.stringify(value, null, 2);
     const read = readJSON(written);
@@ -81,7 +81,7 @@ const inputOf = (data) => data?.input?.text ?? data?.text ?? '';
 
 function Waiting({ sid, view, run, done }) {
   const [how, setHow] = useState('');
-  const [text, setText] = useState(null);
+  const [text, setText] = useState(/** @type {string | null} */ (null));
   const event = useLoaded((stop) => get(of(sid, `/events/${run.seq}`), stop), [run.seq]);
   const was = inputOf(event.value?.data);
   const input = text ?? was;
@@ -93,7 +93,10 @@ function Waiting({ sid, view, run, done }) {
   </div>`;
 }
 
-/** The runs that wait, the next one first. */
+/**
+ * The runs that wait, the next one first.
+ * @param {{ view: API.View, [more: string]: any }} props
+ */
 export function Queue({ sid, view }) {
   const [n, setN] = useState(0);
   return html`<div class="card-body stack">${(view.queue ?? []).map((run) => html`<${Waiting} key=${`${run.number}-${run.seq}-${n}`} sid=${sid} view=${view} run=${run} done=${() => setN(n + 1)} />`)}${view.queue?.length ? null : html`<p class="soft">No run waits.</p>`}</div>`;
@@ -101,7 +104,7 @@ export function Queue({ sid, view }) {
 
 /** The release of a session that is stopped: of the quarantine that the person sees. */
 export function Release({ sid, quarantine, close }) {
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
   const [sent, setSent] = useState(false);
   const submit = async (e) => {
     e.preventDefault();

@@ -27,13 +27,17 @@ export function pressed(e, actions) {
 
 /** Moves the focus among rows: j and k. */
 export function moveRow(step, selector) {
+  /** @type {HTMLElement[]} */
   const rows = [...document.querySelectorAll(selector)];
   if (!rows.length) return;
-  const at = rows.indexOf(document.activeElement.closest?.(selector));
+  const at = rows.indexOf(document.activeElement?.closest?.(selector));
   rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))].focus();
 }
 
-/** Commands of the page that is shown, for the palette: [{name, run, off}]. */
+/**
+ * Commands of the page that is shown, for the palette.
+ * @type {() => { name: string, run: () => void, off?: boolean }[]}
+ */
 let offered = () => [];
 /** Offers commands while a page is shown. Returns what ends it. */
 export function offer(commands) {

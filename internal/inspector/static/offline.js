@@ -11,7 +11,7 @@ function unpacked(text) {
 }
 
 async function decompressed(id) {
-  const stream = new Blob([unpacked(document.getElementById(id).textContent)]).stream().pipeThrough(new DecompressionStream('gzip'));
+  const stream = new Blob([unpacked(document.getElementById(id)?.textContent ?? '')]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 

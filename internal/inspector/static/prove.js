@@ -4,7 +4,7 @@
 import { html, useEffect, useState } from './preact.js';
 import { bytes, caller, newKey, of, post } from './api.js';
 import { Hash, Wrong, setQuery } from './ui.js';
-import { number, plain, size, took } from './text.js';
+import { number, plain, took } from './text.js';
 
 const hash = document.documentElement.dataset.program;
 
@@ -12,7 +12,12 @@ const hash = document.documentElement.dataset.program;
 const address = document.documentElement.dataset.worker ?? new URL('./worker.js', import.meta.url).href;
 const policy = globalThis.trustedTypes?.createPolicy('refold-worker', { createScriptURL: (url) => { if (url !== address) throw new TypeError('no worker of these pages'); return url; } });
 
-let started; // the worker, as a promise of a function that asks it
+/**
+ * The worker, as a promise of a function that asks it.
+ * @typedef {(what: string, a?: Uint8Array, b?: Uint8Array) => Promise<{ value: any, ms: number }>} Ask
+ * @type {Promise<{ ask: Ask, build: any, bytes: number }> | undefined}
+ */
+let started;
 
 /** Starts the worker with the program, once. */
 function start() {
@@ -28,9 +33,10 @@ function start() {
       if (error) reject(new Error(error)); else resolve({ value, ms });
     };
     worker.onerror = (e) => fail(new Error(`The worker failed: ${e.message ?? 'it does not start'}.`));
+    /** @type {Ask} */
     const ask = (what, a, b) => new Promise((resolve, reject) => {
       waiting.set(++last, { resolve, reject });
-      worker.postMessage({ id: last, what, a, b }, [a, b].filter(Boolean).map((part) => part.buffer));
+      worker.postMessage({ id: last, what, a, b }, [a, b].filter(Boolean).map((part) => /** @type {Uint8Array} */ (part).buffer));
     });
     const build = await ask('load', program);
     return { ask, build: build.value, bytes: program.length };
@@ -42,9 +48,10 @@ function start() {
 /**
  * Folds a session again, and returns what was compared: {report, build, claims, folded,
  * whole}, times in milliseconds. Each page of the log is folded before the next one is
- * asked for. stop is an AbortSignal.
+ * asked for.
+ * @type {(sid: string, tell?: (more: object) => void, stop?: AbortSignal) => Promise<any>}
  */
-export async function prove(sid, tell = () => {}, stop = undefined) {
+export async function prove(sid, tell = () => {}, stop) {
   const begun = performance.now();
   tell({ words: 'Starting the program…' });
   const { ask, build } = await start();
@@ -88,9 +95,9 @@ function Result({ result, events }) {
 
 /** What there is without a program: how to get one, and the same comparison on the server. */
 function Without({ sid }) {
-  const [state, setState] = useState({});
+  const [state, setState] = useState(/** @type {any} */ ({}));
   const verify = () => { setState({ busy: true }); post(of(sid, '/verify'), undefined, newKey()).then((value) => setState({ value }), (error) => setState({ error })); };
-  if (caller.value.file) return html`<p>This file was written without the program that folds a session. <code>make wasm</code> in a checkout of Refold builds one: <code>refold export ${sid} --html --wasm FILE</code> puts it into the file.</p>`;
+  if (caller.value?.file) return html`<p>This file was written without the program that folds a session. <code>make wasm</code> in a checkout of Refold builds one: <code>refold export ${sid} --html --wasm FILE</code> puts it into the file.</p>`;
   return html`<p>This server has no program for the browser. <code>make wasm</code> in a checkout of Refold builds one: programs that are built after it have it, and others take it by <code>--wasm FILE</code>.</p>
     <p class="soft">The server can fold the session again itself. That compares the same, but this browser has to believe it.</p>
     ${state.error ? html`<${Wrong} error=${state.error} />` : null}
@@ -100,7 +107,7 @@ function Without({ sid }) {
 
 /** The panel: it begins when it is shown. */
 export function Proof({ sid, events, close }) {
-  const [state, setState] = useState({ words: 'Starting…' });
+  const [state, setState] = useState(/** @type {any} */ ({ words: 'Starting…' }));
   const [tries, setTries] = useState(0);
   useEffect(() => {
     if (!hash) return undefined;

@@ -19,7 +19,7 @@ function optionsOf(q) {
 export function Answer({ q, off, done }) {
   const [text, setText] = useState('');
   const [sent, setSent] = useState(false);
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
   const key = useMemo(newKey, [text, error]);
   const send = async (body) => {
     setSent(true);

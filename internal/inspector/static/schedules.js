@@ -7,10 +7,10 @@ import { plain, timeOf, took } from './text.js';
 
 /** What may be done. event is the data of the event that is previewed, besides the name. */
 const changes = {
-  pause: { name: 'Pause', type: 'SchedulePauseRequested', about: 'It requests no runs until it is resumed.', event: () => ({}), send: (path) => post(`${path}/pause`) },
+  pause: { name: 'Pause', type: 'SchedulePauseRequested', about: 'It requests no runs until it is resumed.', event: () => ({}), send: (path) => post(`${path}/pause`, undefined) },
   resume: {
     name: 'Resume', type: 'ScheduleResumeRequested', about: 'It goes on. The server computes its next time; the preview takes the next minute.',
-    event: (s) => { const at = Math.floor(Date.now() / 60_000) * 60_000; return { at, next: at + 60_000, rev: s.rev }; }, send: (path) => post(`${path}/resume`),
+    event: (s) => { const at = Math.floor(Date.now() / 60_000) * 60_000; return { at, next: at + 60_000, rev: s.rev }; }, send: (path) => post(`${path}/resume`, undefined),
   },
   remove: { name: 'Remove', type: 'ScheduleRemoved', about: 'It requests no more runs. Its runs go on.', danger: true, event: () => ({}), send: (path) => remove(path) },
 };
@@ -25,10 +25,11 @@ function Row({ s, change }) {
     ${change ? html`<td><div class="row">${button(s.paused ? 'resume' : 'pause')}${button('remove')}</div></td>` : null}</tr>`;
 }
 
+/** @param {{ view: API.View, [more: string]: any }} props */
 export function Schedules({ sid, view, at }) {
-  const [changing, change] = useState(null);
+  const [changing, change] = useState(/** @type {any} */ (null));
   const all = view.schedules ?? [];
-  const live = !at && !caller.value.file && view.status === 'open';
+  const live = !at && !caller.value?.file && view.status === 'open';
   if (!all.length) return html`<${Empty} title="No schedules"><p>At this event no schedule requests runs of this session. <span class="mono">refold schedule set</span> sets one.</p><//>`;
   const doing = changing && changes[changing.id];
   return html`<div class="table-wrap"><table class="cards"><thead><tr><th>Schedule</th><th>Times</th><th>Next</th><th>Last</th><th>When busy</th><th class="r">Failures</th>${live ? html`<th><span class="sr">Actions</span></th>` : null}</tr></thead>

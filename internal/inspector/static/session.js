@@ -2,38 +2,42 @@
 // nothing is asked of anybody.
 import { html, signal, useEffect, useMemo, useState } from './preact.js';
 import { caller, follow, get, may, of } from './api.js';
-import { Actions, Composer } from './controls.js';
 import { Conversation } from './conversation.js';
 import { offer, pressed } from './keys.js';
-import { StatePanel } from './state.js';
 import { Timeline } from './timeline.js';
 import { Ago, Hash, Link, Skeleton, State, Tabs, Wrong, lazy, now, place, setQuery, useLoaded } from './ui.js';
 import { cost, number, plain, timeOf, took } from './text.js';
 
-// Panels that are loaded when they are first opened.
+// Panels that are loaded when they are first opened, and actions, which come after the rest.
+const [Actions, Composer] = ['Actions', 'Composer'].map((name) => lazy(() => import('./controls.js'), name, 0));
+const StatePanel = lazy(() => import('./state.js'), 'StatePanel');
 const Events = lazy(() => import('./events.js'), 'Events');
 const Schedules = lazy(() => import('./schedules.js'), 'Schedules');
 const [Tools, Batch, Effects] = ['Tools', 'Batch', 'Effects'].map((name) => lazy(() => import('./work.js'), name));
+
+/** @typedef {API.EventHead} EventHead */
 
 const pageSize = 2000;
 
 /** The events of a session: loaded in pages, and then followed. */
 function useEvents(sid) {
-  const [state, setState] = useState({ events: [], total: 0 });
+  const [state, setState] = useState(/** @type {{ events: EventHead[], total: number, whole?: boolean, error?: Error }} */ ({ events: [], total: 0 }));
   useEffect(() => {
     const stop = new AbortController();
     let unfollow = () => {};
+    /** @type {EventHead[]} */
     const all = [];
+    const last = () => all.at(-1)?.seq ?? 0;
     const show = (more) => setState({ events: [...all], total: Math.max(all.length, more?.total ?? 0), whole: !more?.next });
     const load = async () => {
-      for (let from = 1; from;) {
+      for (let from = /** @type {number | undefined} */ (1); from;) {
         const page = await get(of(sid, `/events?from=${from}&limit=${pageSize}`), stop.signal);
         all.push(...page.events);
         from = page.next;
         show(page);
       }
-      unfollow = follow(of(sid, '/live'), String(all.at(-1).seq), (head) => {
-        if (head.seq <= all.at(-1).seq) return;
+      unfollow = follow(of(sid, '/live'), String(last()), (head) => {
+        if (head.seq <= last()) return;
         all.push(head);
         show();
       });
@@ -44,7 +48,8 @@ function useEvents(sid) {
   return state;
 }
 
-const streamed = signal({});
+/** @typedef {{ turn?: string, text?: string, again?: boolean, waiting?: any }} Streamed */
+const streamed = signal(/** @type {Streamed} */ ({}));
 
 /** The text of the open turn, as it is written: never doubled, and void when it begins again. */
 function useStreaming(sid) {
@@ -60,7 +65,10 @@ function useStreaming(sid) {
   }, [sid]);
 }
 
-/** Why the session waits, for people. */
+/**
+ * Why the session waits, for people.
+ * @param {{ view: API.View, [more: string]: any }} props
+ */
 function Why({ view }) {
   const troubles = view.troubles ?? [];
   const open = view.open?.filter((e) => e.class !== 'wake') ?? [];
@@ -74,9 +82,12 @@ function Why({ view }) {
   return html`<p class="why">Waits ${words}${names.length ? html` (<span class="mono">${plain(names.slice(0, 3).join(', '))}${names.length > 3 ? ', …' : ''}</span>)` : null}${deadline && Number.isFinite(deadline) && deadline > now.value ? html`, <span class="num">${took(Math.ceil((deadline - now.value) / 1000) * 1000)}</span> left` : null}${view.unserved?.length ? html` · <span class="tag bad">nobody serves ${plain(view.unserved.join(', '))}</span>` : null}${troubles.map((t) => html` · <span class="tag warn">${plain(`${t.target}: ${t.code}${t.detail ? `: ${t.detail}` : ''}`)}</span>`)}${view.quarantined ? html` · <span class="tag bad">${plain(view.quarantined.reason)}</span>` : null}</p>`;
 }
 
-/** Whose call the session carries out, and which sessions carry out its own. */
+/**
+ * Whose call the session carries out, and which sessions carry out its own.
+ * @param {{ view: API.View, [more: string]: any }} props
+ */
 function Family({ view }) {
-  const name = (sid) => (caller.value.file ? html`<span class="mono">${plain(sid)}</span>` : html`<${Link} to=${`/s/${encodeURIComponent(sid)}`}><span class="mono">${plain(sid)}</span><//>`);
+  const name = (sid) => (caller.value?.file ? html`<span class="mono">${plain(sid)}</span>` : html`<${Link} to=${`/s/${encodeURIComponent(sid)}`}><span class="mono">${plain(sid)}</span><//>`);
   const children = view.children ?? [];
   return html`${view.parent ? html`<p class="why" data-refold-parent>Carries out <span class="mono">${plain(view.parent.call)}</span> of ${name(view.parent.session)}</p>` : null}
     ${children.length ? html`<p class="why" data-refold-children>${children.length === 1 ? 'Child' : 'Children'}: ${children.slice(0, 5).map((c, i) => html`${i ? ', ' : ''}${name(c.session)} <span class="label">${plain(c.call)} ${plain(c.state)}</span>`)}${children.length > 5 ? ` and ${children.length - 5} more` : ''}</p>` : null}`;
@@ -87,19 +98,20 @@ function Meter({ used, most, name }) {
   return html`<span class="meter ${part > 0.9 ? 'near' : ''}" style=${{ width: '56px', alignSelf: 'center' }} role="meter" aria-valuenow=${used} aria-valuemin="0" aria-valuemax=${most} aria-label=${name}><i style=${{ width: `${part * 100}%` }}></i></span>`;
 }
 
+/** @param {{ shown: API.StateShown, [more: string]: any }} props */
 function Vitals({ shown, prove }) {
   const v = shown.view;
   const run = v.run ?? v.last;
   const budget = v.run?.budget;
-  const tokens = v.usage.input_tokens + v.usage.output_tokens;
+  const tokens = (usage) => (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0);
   return html`<div class="vitals">
     <div><span class="label">Run</span><span class="num">${run?.number ?? '–'}${v.queue?.length ? ` (+${v.queue.length} queued)` : ''}</span></div>
     ${v.run ? html`<div><span class="label">Turn</span><span class="num">${v.run.turns} of ${v.run.turns_max}</span>${v.run.turns * 2 > v.run.turns_max ? html`<${Meter} used=${v.run.turns} most=${v.run.turns_max} name="Turns" />` : null}</div>` : null}
-    <div><span class="label">Tokens</span><span class="num">${number(tokens)}</span>${budget?.tokens ? html`<${Meter} used=${v.run.usage.input_tokens + v.run.usage.output_tokens} most=${budget.tokens} name="Tokens of the budget" />` : null}</div>
-    <div><span class="label">Cost</span><span class="num">${cost(v.cost)}</span>${budget?.cost ? html`<${Meter} used=${v.run.cost ?? 0} most=${budget.cost} name="Cost of the budget" />` : null}</div>
+    <div><span class="label">Tokens</span><span class="num">${number(tokens(v.usage))}</span>${budget?.tokens ? html`<${Meter} used=${tokens(v.run?.usage)} most=${budget.tokens} name="Tokens of the budget" />` : null}</div>
+    <div><span class="label">Cost</span><span class="num">${cost(v.cost)}</span>${budget?.cost ? html`<${Meter} used=${v.run?.cost ?? 0} most=${budget.cost} name="Cost of the budget" />` : null}</div>
     ${v.run?.model ? html`<div><span class="label">Model</span><span>${plain(v.run.model)}</span></div>` : null}
     <div><span class="label">Sequence</span><span class="num">${v.seq}</span></div>
-    <div><span class="label">State</span><${Hash} hash=${v.hash} what="hash of the state" /><button type="button" class="btn" data-refold-prove onClick=${prove} disabled=${caller.value.redacts} title=${caller.value.redacts ? 'This server masks secrets, so it sends no events as they are stored.' : 'Fold the events again in this browser, and compare'}>Prove</button></div>
+    <div><span class="label">State</span><${Hash} hash=${v.hash} what="hash of the state" /><button type="button" class="btn" data-refold-prove onClick=${prove} disabled=${caller.value?.redacts} title=${caller.value?.redacts ? 'This server masks secrets, so it sends no events as they are stored.' : 'Fold the events again in this browser, and compare'}>Prove</button></div>
   </div>`;
 }
 
@@ -110,6 +122,7 @@ const seek = (events, from, step, is) => {
 };
 const begins = { event: () => true, turn: (e, before) => e.turn && e.turn !== before?.turn, run: (e, before) => e.run && e.run !== before?.run, refusal: (e) => e.rejected };
 
+/** @param {{ events: API.EventHead[], [more: string]: any }} props */
 function Cursor({ events, at, index, move, live }) {
   const step = (by, kind) => () => { const i = seek(events, index, by, begins[kind]); if (i >= 0) move(i); };
   const any = (by, kind) => seek(events, index, by, begins[kind]) >= 0;
@@ -121,7 +134,7 @@ function Cursor({ events, at, index, move, live }) {
     <button type="button" class="btn icon" disabled=${!any(1, kind)} onClick=${step(1, kind)} aria-label=${`Next ${kind}`} title=${`Next ${kind} (])`}>›</button>
     <input type="range" min="0" max=${Math.max(0, events.length - 1)} value=${index} aria-label="Event" aria-valuetext=${e ? `${e.n} of ${events.length}: ${e.type ?? 'unreadable'}` : ''} onInput=${(ev) => move(Number(ev.target.value))} />
     <span class="where">${e ? html`${number(e.n)} of ${number(events.length)}<br />${timeOf(e.time)}` : null}</span>
-    <button type="button" class=${`btn ${at ? '' : 'on'}`} aria-pressed=${at ? 'false' : 'true'} onClick=${live} title="Follow the log (l)">${caller.value.file ? 'End' : 'Live'}</button>
+    <button type="button" class=${`btn ${at ? '' : 'on'}`} aria-pressed=${at ? 'false' : 'true'} onClick=${live} title="Follow the log (l)">${caller.value?.file ? 'End' : 'Live'}</button>
   </div>`;
 }
 
@@ -156,7 +169,7 @@ export function Session({ sid }) {
   const move = (i) => setQuery({ at: i === events.length - 1 ? '' : events[i].seq });
   const goLive = () => setQuery({ at: '' });
   const pin = Number(query.get('compare')) || 0;
-  const [proof, setProof] = useState(null); // its panel is loaded when it is asked for
+  const [proof, setProof] = useState(/** @type {any} */ (null)); // its panel is loaded when it is asked for
   const prove = () => import('./prove.js').then(({ Proof }) => setProof(() => Proof));
   useEffect(() => { document.title = `${sid} · Refold`; }, [sid]);
   useEffect(() => {
@@ -168,14 +181,14 @@ export function Session({ sid }) {
     addEventListener('keydown', press);
     // Actions are the buttons that are offered: each asks before it sends.
     const ended = offer(() => [
-      ...[...document.querySelectorAll('[data-refold-action]')].map((b) => ({ name: b.textContent, run: () => b.click(), off: b.disabled })),
+      ...[.../** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll('[data-refold-action]'))].map((b) => ({ name: b.textContent, run: () => b.click(), off: b.disabled })),
       ...all.map(([id, name]) => ({ name: `Show ${name}`, run: () => setQuery({ tab: id === all[0][0] ? '' : id }) })),
       ...Object.keys(begins).flatMap((kind) => [{ name: `Previous ${kind}`, run: by(-1, kind) }, { name: `Next ${kind}`, run: by(1, kind) }]),
       { name: 'Live', run: goLive, off: !at },
     ]);
     return () => { removeEventListener('keydown', press); ended(); };
   }, [events, index, pin, wide]);
-  const { file } = caller.value; // the page is one, without a server
+  const file = caller.value?.file; // the page is one, without a server
   const head = file ? null : html`<div class="row label"><${Link} to="/">Sessions<//><span aria-hidden="true">/</span></div>`;
   if (error && !events.length) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><${Wrong} error=${error} />`;
   if (!state.value) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><div class="card"><${Skeleton} lines=${8} /></div>`;

@@ -8,9 +8,11 @@ import { cost, flat, number, plain } from './text.js';
 
 const states = ['running', 'waiting_input', 'paused', 'interrupting', 'completed', 'failed', 'cancelled', 'interrupted', 'open', 'closed', 'quarantined'];
 const waits = ['approval', 'input', 'model', 'tools', 'step', 'host_loop', 'resume', 'retry', 'space'];
+/** @type {[string, string, number][]} */
 const spans = [['1h', 'the last hour', 3600e3], ['24h', 'the last day', 86400e3], ['7d', 'the last week', 7 * 86400e3]];
 const filters = ['name', 'state', 'waits_for', 'model', 'since', 'all'];
 
+/** @type {(query: URLSearchParams, after?: string) => `/v1/sessions?${string}`} */
 const pathOf = (query, after) => {
   const q = new URLSearchParams();
   for (const name of filters) {
@@ -67,7 +69,7 @@ function Filters({ query }) {
 function NewRun({ close }) {
   const agents = ['default', ...(caller.value?.agents ?? []).filter((a) => a !== 'default')];
   const [form, setForm] = useState({ sid: `s-${Math.random().toString(36).slice(2, 8)}`, agent: caller.value?.agents?.[0] ?? 'default', input: '', key: newKey() });
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
   const set = (name) => (e) => setForm({ ...form, [name]: e.target.value, key: newKey() });
   const submit = async (e) => {
     e.preventDefault();
@@ -87,7 +89,7 @@ function NewRun({ close }) {
 
 /** The rows of the address, and those that came since. */
 function useRows(query, element) {
-  const [list, setList] = useState({});
+  const [list, setList] = useState(/** @type {any} */ ({}));
   const [came, setCame] = useState(new Map());
   const isBusy = () => element.current?.contains(document.activeElement) || element.current?.matches(':hover');
   const key = filters.map((f) => query.get(f)).join('\n');
@@ -132,16 +134,16 @@ function useRows(query, element) {
 
 export function Sessions() {
   const { query } = place.value;
-  const list = useRef(null);
+  const list = useRef(/** @type {HTMLDivElement | null} */ (null));
   const { rows, next, error, waiting, show, more } = useRows(query, list);
   const [starting, setStarting] = useState(false);
   useEffect(() => { document.title = 'Sessions · Refold'; }, []);
   useEffect(() => {
     const press = (e) => pressed(e, {
-      '/': () => document.getElementById('filter').focus(), j: () => moveRow(1, '.rowlink'), k: () => moveRow(-1, '.rowlink'),
+      '/': () => document.getElementById('filter')?.focus(), j: () => moveRow(1, '.rowlink'), k: () => moveRow(-1, '.rowlink'),
     });
     addEventListener('keydown', press);
-    const ended = offer(() => [{ name: 'Start a run', run: () => setStarting(true), off: !may('ask') }, { name: 'Filter', run: () => document.getElementById('filter').focus() }]);
+    const ended = offer(() => [{ name: 'Start a run', run: () => setStarting(true), off: !may('ask') }, { name: 'Filter', run: () => document.getElementById('filter')?.focus() }]);
     return () => { removeEventListener('keydown', press); ended(); };
   }, []);
   const any = filters.some((f) => query.get(f));

@@ -21,6 +21,7 @@ function Diff({ sid, pin, seq }) {
 
 const parts = [['view', 'View'], ['record', 'Record'], ['diff', 'Compare']];
 
+/** @param {{ view: API.View, [more: string]: any }} props */
 export function StatePanel({ sid, seq, shown, pin }) {
   const part = place.value.query.get('part') ?? 'view';
   const at = parts.some(([id]) => id === part) ? part : 'view';

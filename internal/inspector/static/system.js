@@ -11,22 +11,24 @@ const durability = {
   interval: ['warn', 'Servers sync every two minutes: a power failure may lose acknowledged events.'], unknown: ['', 'No server says how it syncs.'],
 };
 
+/** @typedef {{ step: API.VerifyStep, differ: API.Verified[], stopped?: boolean, error?: Error }} Job */
+
 /** Folds everything again, as a job that can be stopped. */
 function Verify() {
-  const [job, setJob] = useState(null);
-  const stop = useRef(null);
+  const [job, setJob] = useState(/** @type {Job | null} */ (null));
+  const stop = useRef(/** @type {AbortController | null} */ (null));
   useEffect(() => () => stop.current?.abort(), []);
   const start = async () => {
     stop.current = new AbortController();
     setJob({ differ: [], step: { sessions: 0, events: 0, differ: 0 } });
     try {
-      await stream('/v1/verify', (step) => setJob((was) => ({ ...was, step, differ: step.session ? [...was.differ, step.session].slice(0, 200) : was.differ })), stop.current.signal);
+      await stream('/v1/verify', (step) => setJob((was) => ({ ...was, step, differ: [...was?.differ ?? [], ...step.session ? [step.session] : []].slice(0, 200) })), stop.current.signal);
     } catch (error) {
-      setJob((was) => (error.name === 'AbortError' ? { ...was, stopped: true } : { ...was, error }));
+      setJob((was) => was && (error.name === 'AbortError' ? { ...was, stopped: true } : { ...was, error }));
     }
   };
   const running = job && !job.step.done && !job.error && !job.stopped;
-  return html`<section class="card" aria-label="Verify"><div class="card-head"><h2 class="grow">Verify</h2>${running ? html`<button type="button" class="btn" onClick=${() => stop.current.abort()}>Stop</button>` : html`<button type="button" class="btn main" onClick=${start}>${job ? 'Verify again' : 'Verify all sessions'}</button>`}</div>
+  return html`<section class="card" aria-label="Verify"><div class="card-head"><h2 class="grow">Verify</h2>${running ? html`<button type="button" class="btn" onClick=${() => stop.current?.abort()}>Stop</button>` : html`<button type="button" class="btn main" onClick=${start}>${job ? 'Verify again' : 'Verify all sessions'}</button>`}</div>
     <div class="card-body stack"><p class="soft">Folds every session again from its first event, and compares it with the stored effects, snapshots and notices. It changes nothing.</p>
       <div aria-live="polite">${job ? html`<p class=${`note ${job.step.done ? (job.step.differ || job.step.missing ? 'bad' : 'good') : ''}`} id="verdict"><b>${job.step.done ? (job.step.differ || job.step.missing ? 'It differs.' : 'Identical.') : job.stopped ? 'Stopped.' : job.error ? 'It failed.' : 'Folding…'}</b> ${number(job.step.sessions)} session${job.step.sessions === 1 ? '' : 's'}, ${number(job.step.events)} events, ${number(job.step.differ)} differ${job.step.missing ? `, ${number(job.step.missing)} sequences of the log have no event` : ''}.</p>` : null}</div>
       ${job?.error ? html`<${Wrong} error=${job.error} again=${start} />` : null}
@@ -35,7 +37,7 @@ function Verify() {
 }
 
 export function System() {
-  const [releasing, setReleasing] = useState(null);
+  const [releasing, setReleasing] = useState(/** @type {API.QuarantineShown | null} */ (null));
   const state = useRepeated('/v1/system');
   useEffect(() => { document.title = 'System · Refold'; }, []);
   return html`<div class="page-head"><h1>System</h1><p>How the log is stored.</p></div>${loaded(state, (s) => {

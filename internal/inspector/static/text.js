@@ -81,6 +81,7 @@ export function dateOf(ms) {
 export function took(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  /** @type {[string, number][]} */
   const units = [['d', 86_400_000], ['h', 3_600_000], ['min', 60_000], ['s', 1000]];
   const at = units.findIndex(([, size]) => ms >= size);
   const [[unit, size], [less, part]] = [units[at], units[at + 1]];

@@ -12,7 +12,12 @@ const breakWidth = 0.035; // of the width that a break gets
 const least = (all, of) => all.reduce((n, s) => Math.min(n, of(s)), Infinity);
 const most = (all, of) => all.reduce((n, s) => Math.max(n, of(s)), -Infinity);
 
-/** The parts of a time in which somebody works, and the gaps between them. A range is a part of it. */
+/**
+ * The parts of a time in which somebody works, and the gaps between them. A range is a part of it.
+ * @param {API.SpanShown[]} spans
+ * @param {number} end
+ * @param {[number, number] | null} [range]
+ */
 export function scaleOf(spans, end, range) {
   const begin = range ? range[0] : least(spans, (s) => s.begin);
   const last = range ? range[1] : Math.max(begin + 1, most(spans, (s) => s.end || end));
@@ -53,7 +58,10 @@ export function scaleOf(spans, end, range) {
 
 const kindsOf = { run: 'run', turn: 'turn', attempt: 'attempt', call: 'call', group: 'group', approval: 'approval', step: 'attempt', compaction: 'attempt', space: 'call', wake: 'wake' };
 
-/** Orders spans as a tree: children after their parents, by their beginning. */
+/**
+ * Orders spans as a tree: children after their parents, by their beginning.
+ * @param {API.SpanShown[]} spans
+ */
 export function treeOf(spans) {
   const children = new Map();
   const places = new Set(spans.map((s) => s.place));
@@ -76,6 +84,7 @@ export function treeOf(spans) {
 /** What became of it, as a shape. */
 const shapeOf = (s) => (s.outcome === 'outcome_unknown' || s.code === 'outcome_unknown' ? 'unknown' : s.code === 'deadline_exceeded' || s.code === 'approval_expired' ? 'overdue' : s.outcome === 'cancelled' || s.code === 'cancelled' ? 'withdrawn' : s.failed ? 'failed' : '');
 
+/** @param {{ s: API.SpanShown & { depth: number }, [more: string]: any }} props */
 function Line({ s, scale, end, cursor, style, n }) {
   const left = scale.at(s.begin);
   const right = scale.at(s.end || end);
@@ -89,20 +98,24 @@ function Line({ s, scale, end, cursor, style, n }) {
   </button>`;
 }
 
-/** All of the time in little, of which a range can be chosen by dragging. */
+/**
+ * All of the time in little, of which a range can be chosen by dragging.
+ * @param {{ spans: API.SpanShown[], [more: string]: any }} props
+ */
 function Overview({ spans, end, range, choose }) {
-  const ref = useRef(null);
-  const from = useRef(null);
-  const dragged = useRef(null); // what is dragged now: events may come before it is drawn
-  const [drag, draw] = useState(null);
+  const ref = useRef(/** @type {HTMLCanvasElement | null} */ (null));
+  const from = useRef(/** @type {number | null} */ (null));
+  const dragged = useRef(/** @type {[number, number] | null} */ (null)); // what is dragged now: events may come before it is drawn
+  const [drag, draw] = useState(/** @type {[number, number] | null} */ (null));
   const setDrag = (part) => { dragged.current = part; draw(part); };
   const scale = useMemo(() => scaleOf(spans, end), [spans, end]);
   useLayoutEffect(() => {
     const canvas = ref.current;
+    const pen = canvas?.getContext('2d');
+    if (!canvas || !pen) return;
     const width = canvas.clientWidth * devicePixelRatio;
     canvas.width = width;
     canvas.height = 36 * devicePixelRatio;
-    const pen = canvas.getContext('2d');
     const colors = {};
     for (const name of ['--bad', '--tool', '--warn', '--line-strong', '--accent']) { // the browser resolves what themes say
       canvas.style.color = `var(${name})`;
@@ -117,7 +130,7 @@ function Overview({ spans, end, range, choose }) {
       pen.fillRect(x, (3 + lane * 5) * devicePixelRatio, Math.max(1, scale.at(s.end || end) * width - x), 4 * devicePixelRatio);
     }
   });
-  const place = (e) => { const box = ref.current.getBoundingClientRect(); return Math.max(0, Math.min(1, (e.clientX - box.left) / box.width)); };
+  const place = (e) => { const box = /** @type {HTMLElement} */ (ref.current).getBoundingClientRect(); return Math.max(0, Math.min(1, (e.clientX - box.left) / box.width)); };
   const down = (e) => { from.current = place(e); setDrag([from.current, from.current]); e.currentTarget.setPointerCapture(e.pointerId); };
   const move = (e) => { if (from.current !== null) { const x = place(e); setDrag([Math.min(from.current, x), Math.max(from.current, x)]); } };
   const up = () => {
@@ -136,7 +149,7 @@ const over = 8; // rows that are drawn beyond them
 
 /** The rows that are seen, and a few more. */
 function Rows({ rows, draw, children }) {
-  const ref = useRef(null);
+  const ref = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [top, setTop] = useState(0);
   const tall = matchMedia('(max-width: 719px)').matches ? 34 : 26;
   const from = Math.max(0, Math.min(Math.floor(top / tall), rows.length - 1) - over);
@@ -147,6 +160,7 @@ function Rows({ rows, draw, children }) {
 
 const runsOf = (spans) => [...new Set(spans.map((s) => s.run).filter(Boolean))].sort((a, b) => a - b);
 
+/** @param {{ events: API.EventHead[], [more: string]: any }} props */
 export function Timeline({ sid, seq, at, events, index }) {
   const last = events.at(-1)?.seq;
   const state = useLoaded((stop) => get(of(sid, '/timeline'), stop), [sid, last]);
@@ -155,6 +169,7 @@ export function Timeline({ sid, seq, at, events, index }) {
   return loaded(state, ({ spans: all }) => html`<${Drawn} all=${all} run=${Number(query.get('run')) || 0} range=${range.length === 2 && range[0] < range[1] ? range : null} timers=${query.get('timers') === '1'} at=${at ? events[index]?.time : 0} seq=${seq} />`, 8);
 }
 
+/** @param {{ all: API.SpanShown[], [more: string]: any }} props */
 function Drawn({ all, run, range, timers, at, seq }) {
   const runs = useMemo(() => runsOf(all), [all]);
   const chosen = run && runs.includes(run) ? run : runs.at(-1);

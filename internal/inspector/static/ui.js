@@ -90,9 +90,18 @@ export const Skeleton = ({ lines = 5 }) => html`<div class="skeleton" role="stat
 /** Why something is not there, and a way to try again. */
 export const Wrong = ({ error, again }) => html`<div class="note bad" role="alert"><p>${plain(error.message)}</p>${error instanceof Problem ? html`<p class="label">${error.code}</p>` : null}${again ? html`<p><button type="button" class="btn" onClick=${again}>Try again</button></p>` : null}</div>`;
 
-/** Loads a value when its keys change: {value, error, again}. The last value stays until there is another. */
+/**
+ * What is loaded: the last value stays until there is another.
+ * @template T
+ * @typedef {{ value?: T, error?: Error, again: () => void }} Loaded
+ */
+
+/**
+ * Loads a value when its keys change.
+ * @type {<T>(load: (stop: AbortSignal) => Promise<T>, keys: unknown[]) => Loaded<T>}
+ */
 export function useLoaded(load, keys) {
-  const [state, setState] = useState({});
+  const [state, setState] = useState(/** @type {{ value?: any, error?: Error }} */ ({}));
   const [tries, setTries] = useState(0);
   useEffect(() => {
     const stop = new AbortController();
@@ -105,7 +114,10 @@ export function useLoaded(load, keys) {
   return { ...state, again: () => setTries((n) => n + 1) };
 }
 
-/** Shows what useLoaded has: the value by a function, or what there is in its place. */
+/**
+ * Shows what useLoaded has: the value by a function, or what there is in its place.
+ * @type {<T>(state: Loaded<T>, show: (value: T) => any, lines?: number) => any}
+ */
 export function loaded(state, show, lines) {
   if (state.value !== undefined) return [state.error ? html`<${Wrong} error=${state.error} again=${state.again} />` : null, show(state.value)];
   return state.error ? html`<div class="panel-body"><${Wrong} error=${state.error} again=${state.again} /></div>` : html`<${Skeleton} lines=${lines} />`;
@@ -131,11 +143,11 @@ export function Tabs({ tabs, at, choose, label, children }) {
 
 /** A dialog. Escape, and the button Close, close it. */
 export function Dialog({ title, close, children }) {
-  const ref = useRef(null);
+  const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
-  useLayoutEffect(() => { ref.current.showModal(); }, []);
-  return html`<dialog ref=${ref} aria-labelledby=${id} onClose=${close} onClick=${(e) => { if (e.target === ref.current) ref.current.close(); }}>
-    <div class="card-head"><h2 class="grow" id=${id}>${title}</h2><button type="button" class="btn bare" onClick=${() => ref.current.close()}>Close</button></div>
+  useLayoutEffect(() => { ref.current?.showModal(); }, []);
+  return html`<dialog ref=${ref} aria-labelledby=${id} onClose=${close} onClick=${(e) => { if (e.target === ref.current) ref.current?.close(); }}>
+    <div class="card-head"><h2 class="grow" id=${id}>${title}</h2><button type="button" class="btn bare" onClick=${() => ref.current?.close()}>Close</button></div>
     ${children}
   </dialog>`;
 }
@@ -146,13 +158,13 @@ export const Code = ({ text, exact, flatten }) => {
   return html`<pre class="code ${flatten ? 'flat' : ''}" tabIndex="0">${nodes}</pre>`;
 };
 
-/** A component of a module that is loaded when it is first shown. */
-export function lazy(load, name) {
+/** A component of a module that is loaded when it is first shown: lines of a skeleton stand for it meanwhile. */
+export function lazy(load, name, lines = 5) {
   return (props) => {
     const state = useLoaded(load, []);
     const Part = state.value?.[name];
     if (Part) return html`<${Part} ...${props} />`;
-    return state.error ? html`<${Wrong} error=${state.error} again=${state.again} />` : html`<${Skeleton} />`;
+    return state.error ? html`<${Wrong} error=${state.error} again=${state.again} />` : lines ? html`<${Skeleton} lines=${lines} />` : null;
   };
 }
 

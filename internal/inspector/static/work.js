@@ -13,20 +13,21 @@ function Tool({ t }) {
     <div class="row wrap" style=${{ justifyContent: 'flex-end' }}>${t.approval && t.approval !== 'never' ? html`<span class="tag warn">${t.approval === 'always' ? 'asks a person' : 'asks a person if'}</span>` : null}${t.retry_safe ? html`<span class="tag">retry-safe</span>` : null}<span class="tag mono">${plain(t.executor)}</span></div></div>`;
 }
 
+/** @param {{ view: API.View, events: API.EventHead[], [more: string]: any }} props */
 export function Tools({ sid, view, events, seq }) {
   const wanted = place.value.query.get('turn') || view.turn?.effect?.replace(/a\d+$/, '') || '';
   const state = useLoaded(async (stop) => (wanted ? get(of(sid, `/tools?turn=${wanted}`), stop) : null), [sid, wanted, events.length ? seq : 0]);
   if (!wanted) return html`<${Empty} title="No turn yet"><p>At this event the session has no turn that tools were offered to.</p><//>`;
   return loaded(state, (d) => {
     if (!d) return null;
-    const on = d.tools.filter((t) => t.offered).sort((a, b) => a.place - b.place);
+    const on = d.tools.filter((t) => t.offered).sort((a, b) => (a.place ?? 0) - (b.place ?? 0));
     const off = d.tools.filter((t) => !t.offered);
     const { decided: w } = d;
     return html`<div class="panel-body">
       <div class="strip" role="group" aria-label="Turns: those with one colour were offered the same tools">${d.turns.slice(-120).map((t) => html`<button type="button" key=${t.turn} style=${{ '--hue': hueOf(t.toolset) }} aria-pressed=${t.turn === d.turn ? 'true' : 'false'} title=${`Toolset ${t.toolset?.slice(0, 8) ?? 'not decided'}`} onClick=${() => setQuery({ turn: t.turn })}>${t.turn}</button>`)}</div>
       <p class="soft" style=${{ marginBottom: '16px' }}>Turn <b class="mono">${d.turn}</b> · ${w.base === 'profile' ? html`${w.profile ? html`profile ${plain(w.profile)}` : 'all tools'}${w.profile_why ? html` (${plain(w.profile_why)})` : null}` : plain(w.base ?? 'not decided')} · registry <${Hash} hash=${w.registry} /> ${w.toolset ? html`· toolset <${Hash} hash=${w.toolset} />` : null}${w.step?.from ? html` · step by ${plain(w.step.from)}${w.step.rule === undefined ? '' : `, rule ${w.step.rule}`}` : null}</p>
-      <h2 class="h3">Offered <span class="label">${on.length}, in the model's order</span></h2>${on.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${on.length ? null : html`<p class="label">No tool was offered.</p>`}
-      <h2 class="h3" style=${{ marginTop: '24px' }}>Not offered <span class="label">${off.length}, with the step that took each away</span></h2>${off.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${off.length ? null : html`<p class="label">Every tool of the registry was offered.</p>`}
+      ${w.toolset ? html`<h2 class="h3">Offered <span class="label">${on.length}, in the model's order</span></h2>${on.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${on.length ? null : html`<p class="label">No tool was offered.</p>`}
+      <h2 class="h3" style=${{ marginTop: '24px' }}>Not offered <span class="label">${off.length}, with the step that took each away</span></h2>${off.map((t) => html`<${Tool} key=${t.tool_id} t=${t} />`)}${off.length ? null : html`<p class="label">Every tool of the registry was offered.</p>`}` : html`<p class="note" id="undecided">${w.step?.open ? 'The turn waits for its step hook, which decides over its tools.' : w.step?.code ? html`The turn was not published, since its step hook failed: ${plain(w.step.code)}${w.step.detail ? html`: ${plain(w.step.detail)}` : null}` : 'Its tools were not decided.'}</p>`}
     </div>`;
   }, 8);
 }
@@ -41,6 +42,7 @@ function Job({ c, all }) {
     ${c.code ? html`<span class="tag bad clip">${plain(c.code)}</span>` : null}${c.detail ? html`<span class="label">${plain(c.detail)}</span>` : null}</div>`;
 }
 
+/** @param {{ view: API.View, [more: string]: any }} props */
 export function Batch({ sid, view }) {
   const { batch: seen, seq } = view;
   const state = useLoaded(async (stop) => (seen ? get(of(sid, `/batch?at=${seq}`), stop) : null), [sid, seen ? seq : 0]);
@@ -57,6 +59,7 @@ export function Batch({ sid, view }) {
   }, 5);
 }
 
+/** @param {{ events: API.EventHead[], [more: string]: any }} props */
 export function Effects({ sid, events, seq, at }) {
   const state = useLoaded((stop) => get(of(sid, '/effects'), stop), [sid, events.length]);
   return loaded(state, (d) => {
@@ -69,7 +72,7 @@ export function Effects({ sid, events, seq, at }) {
     const ended = e.ended_seq && (!at || e.ended_seq <= seq);
     return html`<tr key=${`${e.effect}-${e.seq}`} data-refold-effect=${e.effect}><td class="mono">${e.effect}</td><td>${plain(`${e.class}/${e.target}`)}</td>
         <td>${ended ? html`<span class="label">ended by ${e.ended_seq}</span>` : html`<span class="state run">open</span>${e.holder ? html` <span class="label">at <span class="mono">${plain(e.holder.slice(-6))}</span></span>` : null}`}</td>
-        <td class="r soft"><${Ago} at=${e.asked} /></td><td class="r num">${ended ? took(e.ended - e.asked) : e.deadline > now.value ? `${took(Math.ceil((e.deadline - now.value) / 1000) * 1000)} left` : '–'}</td>
+        <td class="r soft"><${Ago} at=${e.asked} /></td><td class="r num">${ended ? took((e.ended ?? e.asked) - e.asked) : (e.deadline ?? 0) > now.value ? `${took(Math.ceil(((e.deadline ?? 0) - now.value) / 1000) * 1000)} left` : '–'}</td>
         <td>${e.stored ? html`<span class=${`tag ${words[e.stored][0]}`}>${words[e.stored][1]}</span>` : html`<span class="label">–</span>`}</td><td class="r num">${size(e.bytes)}</td><td><${Hash} hash=${e.hash} /></td></tr>`;
   })}</tbody></table></div>
       ${d.more ? html`<p class="label" style=${{ padding: '12px 16px' }}>The latest ${number(d.effects.length)} are shown.</p>` : null}`;

@@ -214,8 +214,8 @@ func cutLine(lines []string) string {
 	return cutText(strings.Join(lines, " · "), lineBytesMax)
 }
 
-// addTurn keeps where the tools of a turn were decided: at its beginning, or when its step
-// hook answered.
+// addTurn keeps where the tools of a turn were decided: at its beginning, when its step
+// hook answered, or when a run was resumed that was paused meanwhile.
 func (h *history) addTurn(name string, seq uint64, t *session.Turn) {
 	isOpen := t.Step != nil && t.Step.Open
 	turn := TurnShown{Turn: name, Seq: seq}
@@ -225,7 +225,7 @@ func (h *history) addTurn(name string, seq uint64, t *session.Turn) {
 	switch last := len(h.turns) - 1; {
 	case last < 0 || h.turns[last].Turn != name:
 		h.turns = append(h.turns, turn)
-	case h.opening:
+	case h.opening, h.turns[last].Toolset == "" && turn.Toolset != "":
 		h.turns[last] = turn
 	default:
 		return

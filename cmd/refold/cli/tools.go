@@ -149,7 +149,8 @@ var turnName = regexp.MustCompile(`^r[1-9][0-9]{0,8}t[1-9][0-9]{0,8}$`)
 // viewOf folds the session's events again, and returns its view at the event that
 // decided the tools of a turn.
 func viewOf(ctx context.Context, c *client.Client, sid, turn string) (session.View, error) {
-	var was *session.View // after the event that began the turn, or after its hook's answer
+	var was *session.View // after the event that began the turn, its hook's answer, or the resume of a pause meanwhile
+	decided := false
 	var turns []string
 	_, err := c.Replay(ctx, sid, 0, func(_ session.Event, _ []session.Notice, state *session.State) {
 		t := state.Turn
@@ -161,9 +162,9 @@ func viewOf(ctx context.Context, c *client.Client, sid, turn string) (session.Vi
 		if began {
 			turns = append(turns, name)
 		}
-		if name == turn && (began || was.Turn.Step != nil && was.Turn.Step.Open) {
+		if name == turn && (began || was.Turn.Step != nil && was.Turn.Step.Open || !decided && t.RunMS != 0) {
 			v := state.View()
-			was = &v
+			was, decided = &v, t.RunMS != 0
 		}
 	})
 	switch {

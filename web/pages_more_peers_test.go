@@ -180,4 +180,15 @@ func TestPageJourneyByKeyboard(t *testing.T) {
 	if item := <-ran; item != "tea" {
 		t.Errorf("what ran is %q, want what was shown", item)
 	}
+	// Follow: the list says how the run ends, and the session's page goes along with it.
+	keys("g", "s")
+	p.Eventually(`document.querySelector("tr.go .state")?.textContent === "completed"`)
+	keys("j")
+	p.Eventually(`document.activeElement.matches(".rowlink")`)
+	keys("\r")
+	p.Eventually(`document.querySelector(".title .state")?.textContent === "completed" && document.querySelector(".cursor")`)
+	keys("[")
+	p.Eventually(has(".past", "Nothing is asked."))
+	keys("l")
+	p.Eventually(`!document.querySelector(".past") && !location.search.includes("at=")`)
 }

@@ -9,7 +9,9 @@ package web_test
 // server that could help.
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/browser"
 	"github.com/refold/refold/web"
 )
@@ -59,8 +62,10 @@ func TestExportedPageOpensOffline(t *testing.T) {
 		}
 		p.Eventually(fmt.Sprintf(`location.search.includes("at=%d") && %s`, events[i].Seq, has(".tree", hashes[i])))
 	}
+	w.comparesOffline(p, events)
+	press(p, `[aria-label="Previous event"]`)
 	press(p, `[role=tab][id$="-events"]`)
-	p.Eventually(has(".opened h2", fmt.Sprintf("at %d", events[0].Seq)))
+	p.Eventually(has(".opened h2", fmt.Sprintf("at %d", events[len(events)-2].Seq)))
 	press(p, ".opened .btn:not(:disabled):last-child")
 	for _, tab := range []string{"timeline", "tools", "batch", "effects"} {
 		press(p, fmt.Sprintf(`[role=tab][id$="-%s"]`, tab))
@@ -76,6 +81,36 @@ func TestExportedPageOpensOffline(t *testing.T) {
 		t.Error("the page may send requests")
 	}
 	p.TakeFault("127.0.0.1:1")
+}
+
+// comparesOffline checks that the page says of each two events what the server says.
+func (w *world) comparesOffline(p *browser.Page, events []session.Event) {
+	w.t.Helper()
+	press(p, `[role=group][aria-label="Which form"] button:nth-of-type(3)`) // Compare, and the cursor is at the first event
+	press(p, ".empty .btn")
+	for i, e := range events {
+		var want web.ChangeList
+		w.want(http.StatusOK, &want, "acme", "GET", fmt.Sprintf("/v1/sessions/s/diff?a=%d&b=%d", events[0].Seq, e.Seq), "")
+		if i > 0 {
+			press(p, `[aria-label="Next event"]`)
+		}
+		p.Eventually(has("[role=tabpanel] .grow .num:last-child", fmt.Sprint(e.Seq)))
+		var rows [][3]string
+		for _, c := range want.Changes {
+			if c.Old == "" {
+				c.Old = "–"
+			}
+			if c.New == "" {
+				c.New = "removed"
+			}
+			rows = append(rows, [3]string{c.Path, c.Old, c.New})
+		}
+		text, err := json.Marshal(append([][3]string{}, rows...))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		p.Eventually(fmt.Sprintf(`JSON.stringify([...document.querySelectorAll(".changes tbody tr")].map((r) => [...r.cells].map((c) => c.textContent))) === JSON.stringify(%s)`, text))
+	}
 }
 
 // A file without the program says so, and one that has not all states says which it has.

@@ -118,11 +118,13 @@ func shortJSON(v any) string {
 	if v == nil {
 		return ""
 	}
-	text, err := json.Marshal(v)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // it is shown as text
+	if err := e.Encode(v); err != nil {
 		return ""
 	}
-	return cutText(string(text), valueBytesMax)
+	return cutText(strings.TrimSuffix(text.String(), "\n"), valueBytesMax)
 }
 
 // cutText returns the beginning of a text.

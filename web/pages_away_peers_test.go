@@ -35,7 +35,7 @@ import (
 )
 
 // onNode returns a world on a server of the test.
-func onNode(t *testing.T) (*world, *bustest.Node) {
+func onNode(t testing.TB) (*world, *bustest.Node) {
 	t.Helper()
 	node := bustest.Server(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -156,7 +156,7 @@ func TestPageManySessions(t *testing.T) {
 }
 
 // fillNotices publishes the last notices of n sessions, of which every tenth runs.
-func fillNotices(t *testing.T, node *bustest.Node, n int) {
+func fillNotices(t testing.TB, node *bustest.Node, n int) {
 	t.Helper()
 	nc, err := nats.Connect(node.URL())
 	bustest.OK(t, err)

@@ -62,7 +62,7 @@ func (f inFile) Open(context.Context, source.Options) (*source.Opened, error) {
 }
 
 // serveHistory serves a history, and returns the address of its session.
-func serveHistory(t *testing.T, h scenario.History) (url string) {
+func serveHistory(t testing.TB, h scenario.History) (url string) {
 	t.Helper()
 	c, sid, err := client.OpenArchive(provetest.Archive(t, h))
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 )
 
 // carry runs a session-actor on a server until stop is called.
-func carry(t *testing.T, node *bustest.Node) (stop func()) {
+func carry(t testing.TB, node *bustest.Node) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(testbus.Context(t))
 	b, err := bus.Connect(ctx, natsio.Options{URL: node.URL()})

@@ -182,6 +182,12 @@ func (p *Page) IgnoreFaults(containing string) {
 	p.faults = slices.DeleteFunc(p.faults, func(f string) bool { return strings.Contains(f, containing) })
 }
 
+// SlowCPU makes the page's processor so many times slower.
+func (p *Page) SlowCPU(times float64) {
+	p.t.Helper()
+	p.Do(command(emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: times}))
+}
+
 // Heap returns the megabytes of the page's objects of JavaScript that are still needed.
 func (p *Page) Heap() float64 {
 	p.t.Helper()

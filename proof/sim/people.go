@@ -223,15 +223,15 @@ func (s *sim) quiet() {
 	s.work()
 }
 
-// stepsMax is how many rounds work makes before it takes them for endless. A consumer that
+// roundsMax is how many rounds work makes before it takes them for endless. A consumer that
 // was lost delivers a long history again from its first event, whose sessions a small memory
 // loads one by one, and each lost delivery begins that again: one such seed made 10,000
 // rounds with half of its events acknowledged.
-const stepsMax = 100_000
+const roundsMax = 100_000
 
 // work does everything that needs no time.
 func (s *sim) work() {
-	for range stepsMax {
+	for range roundsMax {
 		waits := s.rest()
 		for _, w := range waits {
 			s.let(w)

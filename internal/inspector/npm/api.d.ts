@@ -60,6 +60,8 @@ export interface Approval {
   detail?: string;
   /** The pack that the call would enable. */
   pack?: PackShown;
+  /** The calls that the session is there for, the nearest first. */
+  parents?: Array<ParentCall>;
   /** The run. */
   run: number;
   /** The session. */
@@ -588,6 +590,14 @@ export interface PackShown {
   texts?: Record<string, string>;
 }
 
+/** A call that a session carries out for another one. */
+export interface ParentCall {
+  /** The call's name in it. */
+  call: string;
+  /** The session whose call it is. */
+  session: string;
+}
+
 /** A part of an input: a text, or a stored file. */
 export interface Part {
   /** The handle of a stored file. */
@@ -775,6 +785,8 @@ export interface Question {
   call: string;
   /** Unix milliseconds, after which the call fails. */
   deadline?: number;
+  /** The calls that the session is there for, the nearest first. */
+  parents?: Array<ParentCall>;
   /** The run. */
   run: number;
   /** The session. */

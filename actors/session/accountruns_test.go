@@ -228,10 +228,15 @@ func (l *laws) mayBeAsked(name string, spec *planner.ToolSpec, written string) (
 }
 
 // inBudget: no turn is asked while a budget of its run is spent. An attempt is
-// of the turn that was in it.
+// of the turn that was in it, and so is a compaction after an attempt or after another
+// compaction that failed.
 func (l *laws) inBudget(name string) {
 	b := l.state.Run.Config.Budget
 	if b == nil || l.state.Turn.Attempt > 0 {
+		return
+	}
+	if w := l.state.Window; w != nil && w.Compaction != nil && w.Compaction.To > 0 &&
+		(w.Compaction.Again || w.Compaction.Failed > 0 || l.state.Run.Fell > 0) {
 		return
 	}
 	run, all := &l.state.Run.Usage, &l.state.Usage

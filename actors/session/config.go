@@ -560,13 +560,15 @@ func (s *State) doubtClients() {
 // doubtFault checks the active run's config again before its turn, if it is in doubt:
 // it is a client's, and tools or spaces have changed since; or it was accepted with
 // a space that waited. A client's request never holds back what comes through `ctl`:
-// its run fails instead.
+// its run fails instead. It stays in doubt then, and so do the runs that its steers begin.
 func (s *State) doubtFault(run *Run) *refusal {
 	if !run.Doubt {
 		return nil
 	}
 	run.Doubt = false
-	return s.runConfigFault(run)
+	bad := s.runConfigFault(run)
+	run.Doubt = bad != nil
+	return bad
 }
 
 // runConfigFault checks the config of a run that was accepted. Nothing in an

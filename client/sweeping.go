@@ -12,11 +12,33 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// Swept is what a sweep of blobs has found and done.
-type Swept = journal.Swept
+// BlobCount is a number of blobs, and the sum of the sizes in their descriptions.
+type BlobCount struct {
+	Blobs int   `json:"blobs"`
+	Bytes int64 `json:"bytes"`
+}
 
-// BlobCount is a number of blobs, and their size.
-type BlobCount = journal.BlobCount
+// Swept is what a sweep of blobs has found and done; a dry one, what it would do.
+type Swept struct {
+	All         BlobCount `json:"all"`
+	Named       BlobCount `json:"named"`       // by something that is stored
+	Descriptors BlobCount `json:"descriptors"` // of tools, which nothing names: they stay
+	New         BlobCount `json:"new"`         // nothing names them, and they were stored within the grace period
+	Marked      BlobCount `json:"marked"`      // by this sweep
+	Waiting     BlobCount `json:"waiting"`     // marked by an earlier one within the grace period
+	Unmarked    BlobCount `json:"unmarked"`    // by this sweep, since something names them again
+	Deleted     BlobCount `json:"deleted"`
+	// When the first of those that wait can be deleted, Unix ms; 0: none waits.
+	Next int64 `json:"next,omitempty"`
+}
+
+// sweptOf returns what the journal reports.
+func sweptOf(s *journal.Swept) Swept {
+	return Swept{
+		All: BlobCount(s.All), Named: BlobCount(s.Named), Descriptors: BlobCount(s.Descriptors), New: BlobCount(s.New),
+		Marked: BlobCount(s.Marked), Waiting: BlobCount(s.Waiting), Unmarked: BlobCount(s.Unmarked), Deleted: BlobCount(s.Deleted), Next: s.Next,
+	}
+}
 
 // Grace periods of sweeps.
 const (
@@ -58,7 +80,7 @@ func (c *Client) SweepBlobs(ctx context.Context, o SweepOptions) (Swept, error) 
 	if errors.As(err, &denied) {
 		err = fmt.Errorf("%w; a sweep needs the role eraser", err)
 	}
-	return swept, err
+	return sweptOf(&swept), err
 }
 
 // Keep reports whether the blob of a part that Store has returned is still stored, and

@@ -25,6 +25,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/archive/archivetest"
 	"github.com/refold/refold/internal/browser"
 	"github.com/refold/refold/internal/prove/provetest"
 	"github.com/refold/refold/internal/source"
@@ -64,7 +65,7 @@ func (f inFile) Open(context.Context, source.Options) (*source.Opened, error) {
 // serveHistory serves a history, and returns the address of its session.
 func serveHistory(t testing.TB, h scenario.History) (url string) {
 	t.Helper()
-	c, sid, err := client.OpenArchive(provetest.Archive(t, h))
+	c, sid, err := client.OpenArchive(archivetest.Write(t, h))
 	if err != nil {
 		t.Fatal(err)
 	}

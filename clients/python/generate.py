@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 SCHEMAS = json.loads((HERE / "../../web/openapi.json").read_text("utf-8"))["components"]["schemas"]
 
 # What servers answer. Bodies of requests are arguments of methods.
-ANSWERS = ["Call", "UsageTotal", "RunState", "RunAccepted", "Update", "PackShown", "Approval", "Question", "Schedule",
+ANSWERS = ["Call", "UsageTotal", "RunState", "RunAccepted", "Update", "PackShown", "ParentCall", "Approval", "Question", "Schedule",
            "SessionRow", "Blob", "Taken"]
 
 # The position of an update is the id of its event, and no part of its JSON.

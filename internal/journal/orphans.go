@@ -78,24 +78,24 @@ func (j *Journal) unmark(ctx context.Context, ref codec.Ref, info jetstream.Obje
 
 // BlobCount is a number of blobs, and the sum of the sizes in their descriptions.
 type BlobCount struct {
-	Blobs int   `json:"blobs"`
-	Bytes int64 `json:"bytes"`
+	Blobs int
+	Bytes int64
 }
 
 func (c *BlobCount) add(d *described) { c.Blobs, c.Bytes = c.Blobs+1, c.Bytes+d.size }
 
 // Swept is what a sweep has found and done; a dry one, what it would do.
 type Swept struct {
-	All         BlobCount `json:"all"`
-	Named       BlobCount `json:"named"`       // by something that is stored
-	Descriptors BlobCount `json:"descriptors"` // of tools, which nothing names: they stay
-	New         BlobCount `json:"new"`         // nothing names them, and they were stored within the grace period
-	Marked      BlobCount `json:"marked"`      // by this sweep
-	Waiting     BlobCount `json:"waiting"`     // marked by an earlier one within the grace period
-	Unmarked    BlobCount `json:"unmarked"`    // by this sweep, since something names them again
-	Deleted     BlobCount `json:"deleted"`
+	All         BlobCount
+	Named       BlobCount // by something that is stored
+	Descriptors BlobCount // of tools, which nothing names: they stay
+	New         BlobCount // nothing names them, and they were stored within the grace period
+	Marked      BlobCount // by this sweep
+	Waiting     BlobCount // marked by an earlier one within the grace period
+	Unmarked    BlobCount // by this sweep, since something names them again
+	Deleted     BlobCount
 	// When the first of those that wait can be deleted, Unix ms; 0: none waits.
-	Next int64 `json:"next,omitempty"`
+	Next int64
 }
 
 // SweepOrphans deletes the blobs that nothing names, and that an earlier sweep has marked

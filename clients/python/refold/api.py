@@ -142,6 +142,16 @@ class PackShown:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ParentCall:
+    """A call that a session carries out for another one."""
+
+    # The call's name in it.
+    call: str
+    # The session whose call it is.
+    session: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Approval:
     """A call that waits for a person."""
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/archive/archivetest"
 	"github.com/refold/refold/internal/prove/provetest"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestViewOfTurnThatAPauseHeldBack(t *testing.T) {
 	t.Parallel()
 	for _, all := range provetest.Histories(t, "../../../actors/session/testdata/scenarios/68_steps_controlled.txt") {
-		c, sid, err := client.OpenArchive(provetest.Archive(t, all[0]))
+		c, sid, err := client.OpenArchive(archivetest.Write(t, all[0]))
 		if err != nil {
 			t.Fatal(err)
 		}

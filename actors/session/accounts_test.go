@@ -268,6 +268,7 @@ func (l *laws) generation(o session.Effect) {
 		return
 	}
 	choice := l.choice(o.Name)
+	l.held, l.isHeld = choice, true // for the attempts after this one
 	offered := l.selects(choice)
 	l.prepares(o.Name, &g, choice, &offered)
 	if l.state.Window != nil && l.state.Window.Compaction != nil {

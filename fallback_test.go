@@ -36,7 +36,7 @@ func TestFallback(t *testing.T) {
 	ctx, rt, a := agent(t,
 		refold.Model(down.ref("first")), refold.Fallback(second, spare.ref("third")),
 		refold.Config(refold.RunConfig{
-			Fallback: []session.FallbackModel{{Provider: second.Provider, Model: second.Model, AfterMS: 200}},
+			Fallback: []session.FallbackModel{{Provider: second.Provider, Model: second.Model, AfterMS: 2000}},
 			Budget:   &refold.Budget{Cost: 1_000_000_000},
 			Prices:   &session.Prices{Input: 1_000_000, Models: []session.ModelPrice{{Model: second.Model, Input: 2_000_000, Output: 2_000_000}, {Model: "third"}}},
 		}),

@@ -129,7 +129,7 @@ func (s *State) startBy() int64 {
 // covers reports whether the model is asked after a failure.
 func (f *FallbackModel) covers(failed Fault) bool {
 	if f.On == nil {
-		return failed.Retryable
+		return failed.Retryable || failed.Code == CodeDeadlineExceeded
 	}
 	return slices.Contains(f.On, failed.Code)
 }

@@ -153,6 +153,10 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 	if v.Batch == nil || v.Run == nil {
 		return nil, nil
 	}
+	parents, err := c.parentsOf(ctx, v)
+	if err != nil {
+		return nil, err
+	}
 	for _, call := range v.Batch.Calls {
 		if call.Status != session.CallAwaiting || call.ArgsHash == "" { // a pack is being read: nobody can decide yet
 			continue
@@ -160,7 +164,7 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 		a := Approval{
 			Session: v.Session, Run: v.Run.Number, Call: call.Effect, ToolID: call.ToolID, ToolName: call.ToolName,
 			ArgsHash: call.ArgsHash, Deadline: call.Deadline,
-			Code: call.Code, Detail: call.Detail,
+			Code: call.Code, Detail: call.Detail, Parents: parents,
 		}
 		if a.Arguments, err = c.argumentsOf(ctx, v.Session, &call); err != nil {
 			return nil, err
@@ -171,15 +175,6 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 			}
 		}
 		waiting = append(waiting, a)
-	}
-	if len(waiting) > 0 {
-		parents, err := c.parentsOf(ctx, v)
-		if err != nil {
-			return nil, err
-		}
-		for i := range waiting {
-			waiting[i].Parents = parents
-		}
 	}
 	return waiting, nil
 }

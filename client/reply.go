@@ -66,6 +66,10 @@ func (c *Client) questionsOf(ctx context.Context, v *session.View) (all []Questi
 	if v.Batch == nil || v.Run == nil {
 		return nil, nil
 	}
+	parents, err := c.parentsOf(ctx, v)
+	if err != nil {
+		return nil, err
+	}
 	for i := range v.Batch.Calls {
 		call := &v.Batch.Calls[i]
 		if call.Kind != planner.ExecutorReply || call.Status != session.CallOpen {
@@ -73,21 +77,12 @@ func (c *Client) questionsOf(ctx context.Context, v *session.View) (all []Questi
 		}
 		q := Question{
 			Session: v.Session, Run: v.Run.Number, Call: call.Effect, ToolID: call.ToolID, ToolName: call.ToolName,
-			ArgsHash: call.ArgsHash, By: call.By, Deadline: call.Deadline,
+			ArgsHash: call.ArgsHash, By: call.By, Deadline: call.Deadline, Parents: parents,
 		}
 		if q.Arguments, err = c.argumentsOf(ctx, v.Session, call); err != nil {
 			return nil, err
 		}
 		all = append(all, q)
-	}
-	if len(all) > 0 {
-		parents, err := c.parentsOf(ctx, v)
-		if err != nil {
-			return nil, err
-		}
-		for i := range all {
-			all[i].Parents = parents
-		}
 	}
 	return all, nil
 }

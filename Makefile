@@ -62,6 +62,7 @@ check-web: peers-node chromium ## run the checks of the HTTP clients: their own 
 		npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }; \
 	done
 	npm run --prefix clients/typescript build
+	node clients/typescript/generate.js --pages
 	clients/typescript/node_modules/.bin/tsc -p internal/inspector/npm
 	node examples/chat-web/build.js
 	node examples/chat-web/build.js six

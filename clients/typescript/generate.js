@@ -1,8 +1,9 @@
-// Writes the types of the HTTP API from web/openapi.json: src/api.ts, of the client, and
-// api.d.ts of the inspector's pages, which also has which path answers what.
+// Writes the types of the HTTP API from web/openapi.json.
 //
-//   node generate.js          writes them
-//   node generate.js --check  fails if one is not what would be written
+//   node generate.js          writes src/api.ts, of the client
+//   node generate.js --check  fails if it is not what would be written
+//   node generate.js --pages  writes api.d.ts, with which the scripts of the inspector's pages
+//                             are checked: it also has which path answers what
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const from = new URL('../../web/openapi.json', import.meta.url);
@@ -117,14 +118,13 @@ function answers() {
 const head = (by) => `// Written by ${by} from web/openapi.json. Do not edit it.\n\n`;
 const declared = (is) => Object.keys(schemas).filter(is).map(declaration).join('\n');
 
-for (const [to, text] of [
-  [client, head('generate.js') + declared((name) => used.has(name) && isObject(name))],
-  [pages, `${head('clients/typescript/generate.js')}export as namespace API;\n\n${declared(isObject)}\n${answers()}`],
-]) {
-  if (!process.argv.includes('--check')) {
-    writeFileSync(to, text);
-  } else if (readFileSync(to, 'utf8') !== text) {
-    console.error(`${to.pathname} is not what web/openapi.json says: run npm run generate`);
-    process.exit(1);
-  }
+const text = head('generate.js') + declared((name) => used.has(name) && isObject(name));
+
+if (process.argv.includes('--pages')) {
+  writeFileSync(pages, `${head('clients/typescript/generate.js')}export as namespace API;\n\n${declared(isObject)}\n${answers()}`);
+} else if (!process.argv.includes('--check')) {
+  writeFileSync(client, text);
+} else if (readFileSync(client, 'utf8') !== text) {
+  console.error('clients/typescript/src/api.ts is not what web/openapi.json says: run npm run generate');
+  process.exit(1);
 }

@@ -28,7 +28,7 @@ type Approval struct {
 
 	Pack *ApprovalPack // that the call would enable; nil: none
 
-	Parents []ParentCall // that the session is there for, the nearest first
+	Parents []ParentCall // above a session that is a child: its own first, the root's last
 }
 
 // ParentCall is a call that a session carries out, as a child of another one.

@@ -21,7 +21,7 @@ type Question struct {
 	By        string // who may answer: planner.ByApprovers or planner.ByClients
 	Deadline  int64  // Unix ms, after which the call fails
 
-	Parents []ParentCall // that the session is there for, the nearest first
+	Parents []ParentCall // above a session that is a child: its own first, the root's last
 }
 
 // ReplyOptions are the optional parts of a reply.

@@ -49,7 +49,7 @@ func (c *call) approval(a *client.Approval) Approval {
 	return shown
 }
 
-// parents returns the calls that a session is there for as JSON.
+// parents returns the calls above a session as JSON.
 func (c *call) parents(of []client.ParentCall) (all []ParentCall) {
 	for _, p := range of {
 		all = append(all, ParentCall{c.strip(p.Session), p.Call})

@@ -230,7 +230,7 @@ type Approval struct {
 	Detail string `json:"detail,omitempty" lim:"any"`
 	// The pack that the call would enable.
 	Pack *PackShown `json:"pack,omitempty"`
-	// The calls that the session is there for, the nearest first.
+	// The calls above a session that is a child: its own first, the root's last.
 	Parents []ParentCall `json:"parents,omitempty"`
 }
 
@@ -268,7 +268,7 @@ type Question struct {
 	By string `json:"by" lim:"enum=approvers|clients"`
 	// Unix milliseconds, after which the call fails.
 	Deadline int64 `json:"deadline,omitempty"`
-	// The calls that the session is there for, the nearest first.
+	// The calls above a session that is a child: its own first, the root's last.
 	Parents []ParentCall `json:"parents,omitempty"`
 }
 

@@ -177,7 +177,7 @@ class Approval:
     detail: str = ""
     # The pack that the call would enable.
     pack: PackShown | None = None
-    # The calls that the session is there for, the nearest first.
+    # The calls above a session that is a child: its own first, the root's last.
     parents: list[ParentCall] = field(default_factory=list)
 
 
@@ -203,7 +203,7 @@ class Question:
     tool_id: str
     # Unix milliseconds, after which the call fails.
     deadline: int = 0
-    # The calls that the session is there for, the nearest first.
+    # The calls above a session that is a child: its own first, the root's last.
     parents: list[ParentCall] = field(default_factory=list)
 
 

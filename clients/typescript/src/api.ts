@@ -22,7 +22,7 @@ export interface Approval {
   detail?: string;
   /** The pack that the call would enable. */
   pack?: PackShown;
-  /** The calls that the session is there for, the nearest first. */
+  /** The calls above a session that is a child: its own first, the root's last. */
   parents?: Array<ParentCall>;
   /** The run. */
   run: number;
@@ -334,7 +334,7 @@ export interface Question {
   call: string;
   /** Unix milliseconds, after which the call fails. */
   deadline?: number;
-  /** The calls that the session is there for, the nearest first. */
+  /** The calls above a session that is a child: its own first, the root's last. */
   parents?: Array<ParentCall>;
   /** The run. */
   run: number;

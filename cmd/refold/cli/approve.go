@@ -70,7 +70,7 @@ type approvalJSON struct {
 
 	Pack *approvalPackJSON `json:"pack,omitempty"` // that the call would enable
 
-	Parents []client.ParentCall `json:"parents,omitempty"` // that the session is there for, the nearest first
+	Parents []client.ParentCall `json:"parents,omitempty"` // above a session that is a child: its own first, the root's last
 }
 
 func jsonOf(a client.Approval) approvalJSON {

@@ -63,7 +63,7 @@ type questionJSON struct {
 	By        string `json:"by"`       // who may answer: approvers, or clients too
 	Deadline  int64  `json:"deadline"` // Unix ms
 
-	Parents []client.ParentCall `json:"parents,omitempty"` // that the session is there for, the nearest first
+	Parents []client.ParentCall `json:"parents,omitempty"` // above a session that is a child: its own first, the root's last
 }
 
 // questions returns the calls that wait for a reply in a session, or in all.

@@ -26,7 +26,7 @@ export function takeToken() {
   return true;
 }
 
-/** Uses a token, and asks who it is. */
+/** Uses a token, and asks who it is. @param {string} text */
 export async function enter(text) {
   token = text;
   gate.value = '';
@@ -89,6 +89,7 @@ async function send(method, path, { body, headers = {}, signal } = {}) {
   throw new Problem(answer.status, problem.code ?? 'internal', problem.detail ?? `${answer.status} ${answer.statusText}`);
 }
 
+/** @param {Response} answer */
 const parsed = (answer) => answer.json();
 /** @type {<P extends string>(path: P, signal?: AbortSignal) => Promise<API.GetAnswer<P>>} */
 export const get = (path, signal) => send('GET', path, { signal }).then(parsed);
@@ -98,10 +99,10 @@ export const post = (path, body, key) => send('POST', path, { body, headers: key
 export const put = (path, body) => send('PUT', path, { body }).then(parsed);
 /** @type {<P extends string>(path: P, body?: unknown, key?: string) => Promise<API.DeleteAnswer<P>>} */
 export const remove = (path, body, key) => send('DELETE', path, { body, headers: key ? { 'Idempotency-Key': key } : {} }).then(parsed);
-/** Returns an answer of the server as bytes. */
+/** Returns an answer of the server as bytes. @param {string} path */
 export const bytes = async (path) => new Uint8Array(await (await send('GET', path)).arrayBuffer());
 
-/** Returns a file of the server as text. */
+/** Returns a file of the server as text. @param {string} path */
 export const fileOf = async (path) => (await send('GET', path)).text();
 
 /**
@@ -113,11 +114,11 @@ export const of = (sid, rest) => /** @type {any} */ (`/v1/sessions/${encodeURICo
 /** Returns a new key for what must happen once. */
 export const newKey = () => crypto.randomUUID();
 
-/** Reads the events of a stream until it ends: each with id, event and data. */
+/** Reads the events of a stream until it ends: each with id, event and data. @param {Response} answer */
 async function* events(answer) {
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = /** @type {ReadableStream<BufferSource>} */ (answer.body).pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
-  let e = { event: '', data: '' };
+  let e = { id: '', event: '', data: '' };
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
@@ -130,7 +131,7 @@ async function* events(answer) {
       const field = line.slice(0, at);
       if (line === '') {
         if (e.data || e.id) yield e;
-        e = { event: '', data: '' };
+        e = { id: '', event: '', data: '' };
       } else if (at > 0 && (field === 'id' || field === 'event' || field === 'data')) e[field] = line.slice(at + 2);
     }
   }
@@ -201,7 +202,7 @@ export function follow(path, after, each) {
       const one = new AbortController();
       const stop = () => one.abort();
       whole.signal.addEventListener('abort', stop);
-      let timer;
+      let timer = 0;
       const hide = () => { clearTimeout(timer); if (document.hidden) timer = setTimeout(stop, hiddenFor); };
       document.addEventListener('visibilitychange', hide);
       let ended = false;

@@ -4,7 +4,7 @@ import { base, caller, enter, gate, takeToken, trouble, watchLog, whoAmI } from 
 import { Approvals, waitingCount, watchApprovals } from './approvals.js';
 import { commandsOf, keys, pressed } from './keys.js';
 import { Sessions } from './sessions.js';
-import { Dialog, Empty, Icon, Link, go, lazy, place } from './ui.js';
+import { Dialog, Empty, Icon, Link, go, lazy, place, typed } from './ui.js';
 
 // Pages that are loaded when they are first opened.
 const Session = lazy(() => import('./session.js'), 'Session');
@@ -37,14 +37,16 @@ function Commands() {
   const words = text.toLowerCase().replace(/^\.+/, '').split(/\s+/); // the key that opened it may be in it
   const found = all.filter((c) => words.every((w) => c.name.toLowerCase().includes(w)));
   const chosen = Math.min(at, found.length - 1);
+  /** @param {typeof all[number]} c */
   const run = (c) => { close(); setTimeout(c.run); };
+  /** @param {KeyboardEvent} e */
   const key = (e) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+    const step = e.key === 'ArrowDown' ? 1 : e.key === 'ArrowUp' ? -1 : 0;
     if (step) { e.preventDefault(); setAt(Math.max(0, Math.min(found.length - 1, chosen + step))); }
     if (e.key === 'Enter' && found[chosen]) { e.preventDefault(); run(found[chosen]); }
   };
   return html`<${Dialog} title="Commands" close=${close}><div class="card-body stack">
-    <input class="input" role="combobox" aria-expanded="true" aria-controls="commands" aria-activedescendant=${found.length ? `command-${chosen}` : undefined} aria-label="Command" autofocus placeholder="What to do" value=${text} onInput=${(e) => { setText(e.target.value); setAt(0); }} onKeyDown=${key} />
+    <input class="input" role="combobox" aria-expanded="true" aria-controls="commands" aria-activedescendant=${found.length ? `command-${chosen}` : undefined} aria-label="Command" autofocus placeholder="What to do" value=${text} onInput=${typed((value) => { setText(value); setAt(0); })} onKeyDown=${key} />
     <div class="commands" id="commands" role="listbox" aria-label="Commands">${found.map((c, i) => html`<div role="option" key=${c.name} id=${`command-${i}`} aria-selected=${i === chosen ? 'true' : 'false'} onClick=${() => run(c)}>${c.name}</div>`)}</div>
     ${found.length ? null : html`<p class="label">No command has these words.</p>`}
   </div><//>`;
@@ -53,13 +55,14 @@ function Commands() {
 /** Asks for the token, which the page holds in memory alone. */
 function Gate() {
   const [text, setText] = useState('');
+  /** @param {Event} e */
   const submit = (e) => { e.preventDefault(); enter(text.trim()); };
   return html`<form class="card gate" onSubmit=${submit}>
     <div class="card-head"><h1>Token</h1></div>
     <div class="card-body stack">
       <p class="soft">This server asks who you are. The page holds the token in memory: a reload asks again.</p>
       ${gate.value === 'refused' ? html`<p class="note bad" role="alert">The server does not accept this token: it is not one of its own, or it has ended.</p>` : null}
-      <label class="field"><span>Token</span><input class="input" type="password" autocomplete="off" autofocus value=${text} onInput=${(e) => setText(e.target.value)} /></label>
+      <label class="field"><span>Token</span><input class="input" type="password" autocomplete="off" autofocus value=${text} onInput=${typed(setText)} /></label>
       <div class="row"><button class="btn main" disabled=${!text.trim()}>Enter</button><span class="label">A link ending in #token=… enters by itself.</span></div>
     </div>
   </form>`;
@@ -78,6 +81,7 @@ const offered = () => pages.filter((p) => !p.whole || !caller.value?.scoped);
 
 function Top() {
   const here = place.value.path;
+  /** @param {string} path */
   const isAt = (path) => (path === '/' ? here === '/' || here.startsWith('/s/') : here === path);
   const next = themes[(themes.indexOf(theme.value) + 1) % themes.length];
   return html`<header class="top"><div class="top-inner">
@@ -113,7 +117,7 @@ function Page() {
 function App() {
   useEffect(watchApprovals, [caller.value]);
   useEffect(() => (caller.value ? watchLog() : undefined), [caller.value]);
-  return html`<a class="skip" href="#main" onClick=${(e) => { e.preventDefault(); document.getElementById('main')?.focus(); }}>To the content</a>
+  return html`<a class="skip" href="#main" onClick=${/** @param {Event} e */ (e) => { e.preventDefault(); document.getElementById('main')?.focus(); }}>To the content</a>
     <${Top} />
     ${trouble.value ? html`<div class="offline" role="status">${trouble.value}</div>` : null}
     <main class="page" id="main" tabIndex="-1">${gate.value ? html`<${Gate} />` : caller.value ? html`<${Page} />` : null}</main>

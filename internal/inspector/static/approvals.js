@@ -1,28 +1,29 @@
 // Calls that wait for a person, of all sessions: the one that ends first is first.
 import { html, signal, useEffect, useMemo, useState } from './preact.js';
 import { caller, follow, get, may, newKey, of, post } from './api.js';
-import { Code, Dialog, Empty, Hash, Link, Skeleton, Wrong, now, useLoaded } from './ui.js';
+import { Code, Dialog, Empty, Hash, Link, Skeleton, Wrong, now, typed, useLoaded } from './ui.js';
 import { dateOf, flat, plain, pretty, took } from './text.js';
 import { Answer, mayAnswer } from './questions.js';
 
 /** The waiting calls; null: not known yet. */
-/** @typedef {API.ApprovalList['approvals'][number] & { asks?: boolean, gone?: number, became?: string }} Waiting */
-const waiting = signal(/** @type {Waiting[] | null} */ (null));
+const waiting = signal(/** @type {WaitingCall[] | null} */ (null));
 const failed = signal(/** @type {Error | null} */ (null));
 export const waitingCount = signal(0);
 const goneFor = 20_000; // a call that went away stays shown that long, with what became of it
 
+/** @param {WaitingCall} a */
 const keyOf = (a) => `${a.session}\n${a.call}\n${a.args_hash}`;
+/** @param {WaitingCall} a @param {WaitingCall} b */
 const byDeadline = (a, b) => (a.deadline || Infinity) - (b.deadline || Infinity);
 
-/** Says by a notification of the system that calls wait, if the person allowed it: without arguments. */
+/** Says by a notification of the system that calls wait, if the person allowed it: without arguments. @param {WaitingCall[]} more */
 function tell(more) {
   if (!more.length || !document.hidden || globalThis.Notification?.permission !== 'granted') return;
   const words = more.length === 1 ? `${flat(more[0].tool)} in ${flat(more[0].session)}` : `${more.length} calls`;
   new Notification('A call waits for a person', { body: words, tag: 'refold-approvals' });
 }
 
-/** Learns what became of a call that waits no more. */
+/** Learns what became of a call that waits no more. @param {WaitingCall} a */
 async function learn(a) {
   const became = await get(of(a.session, '/transcript')).then((all) => {
     const entries = /** @type {import('./conversation.js').Said[]} */ (all);
@@ -47,7 +48,7 @@ async function load() {
 async function loadOnce() {
   try {
     const [decided, answered] = await Promise.all([get('/v1/approvals'), get('/v1/questions')]);
-    /** @type {Waiting[]} */
+    /** @type {WaitingCall[]} */
     const approvals = [...decided.approvals, ...answered.questions.map((q) => ({ ...q, asks: true }))];
     const here = new Set(approvals.map(keyOf));
     const before = waiting.value;
@@ -58,7 +59,7 @@ async function loadOnce() {
     if (before) tell(approvals.filter((a) => !before.some((b) => keyOf(b) === keyOf(a))));
     gone.filter((a) => a.became === undefined).forEach(learn);
     failed.value = null;
-  } catch (error) { failed.value = error; }
+  } catch (/** @type {any} */ error) { failed.value = error; }
 }
 
 /** Follows what waits, for the badge and the page. */
@@ -77,9 +78,10 @@ export function watchApprovals() {
   return () => { stop(); clearTimeout(timer); clearInterval(each); };
 }
 
+/** @param {ArrayBuffer} buffer */
 const hex = (buffer) => [...new Uint8Array(buffer)].map((b) => b.toString(16).padStart(2, '0')).join('');
 
-/** Is the text that is displayed the one whose hash a decision names? */
+/** Is the text that is displayed the one whose hash a decision names? @param {string} text */
 function useHash(text) {
   const [hash, setHash] = useState('');
   useEffect(() => {
@@ -90,7 +92,7 @@ function useHash(text) {
   return hash;
 }
 
-/** The decision over a call: approve, approve with other arguments, deny with a reason. */
+/** The decision over a call: approve, approve with other arguments, deny with a reason. @param {{ a: WaitingCall, how: string, close: () => void }} props */
 function Deciding({ a, how, close }) {
   const [text, setText] = useState(how === 'edit' ? pretty(a.arguments || '{}') : '');
   const [error, setError] = useState(/** @type {Error | null} */ (null));
@@ -102,31 +104,33 @@ function Deciding({ a, how, close }) {
     const timer = setTimeout(() => post(of(a.session, '/preview'), { type: 'ApprovalDecided', door: 'approve', data }).then(setPreview, (e) => setPreview({ rejected: e.code, detail: e.message })), 250);
     return () => clearTimeout(timer);
   }, [text]);
+  /** @param {Event} e */
   const submit = async (e) => {
     e.preventDefault();
     setSent(true);
     try {
       await decide(a, how === 'deny' ? { decision: 'deny', reason: text } : { decision: 'approve', arguments: text }, key);
       close();
-    } catch (problem) { setError(problem); setSent(false); }
+    } catch (/** @type {any} */ problem) { setError(problem); setSent(false); }
   };
   /** @type {any} */
   const bad = preview?.rejected || (how === 'edit' && preview?.said?.find((n) => n.type === 'ToolRejected')?.data);
   return html`<${Dialog} title=${how === 'deny' ? `Deny ${a.tool}` : `Approve ${a.tool} with other arguments`} close=${close}><form onSubmit=${submit}>
     ${how === 'deny'
-      ? html`<label class="field"><span>Why, which the model is shown</span><textarea class="input" rows="3" maxlength="4096" autofocus value=${text} onInput=${(e) => setText(e.target.value)}></textarea></label>`
-      : html`<label class="field"><span>Arguments, as JSON</span><textarea class="input mono" rows="12" spellcheck="false" autofocus value=${text} onInput=${(e) => setText(e.target.value)}></textarea></label>`}
+      ? html`<label class="field"><span>Why, which the model is shown</span><textarea class="input" rows="3" maxlength="4096" autofocus value=${text} onInput=${typed(setText)}></textarea></label>`
+      : html`<label class="field"><span>Arguments, as JSON</span><textarea class="input mono" rows="12" spellcheck="false" autofocus value=${text} onInput=${typed(setText)}></textarea></label>`}
     ${bad ? html`<p class="note bad" role="status">It would be refused: ${plain(preview?.rejected || bad.code)}${plain(preview?.detail || bad.detail ? ` – ${preview?.detail || bad.detail}` : '')}</p>` : preview ? html`<p class="note">${preview.effects?.length ? `It would open ${preview.effects.map((f) => f.effect).join(', ')}.` : 'It would be taken.'}</p>` : null}
     ${error ? html`<${Wrong} error=${error} />` : null}
     <div class="foot"><button class=${how === 'deny' ? 'btn danger' : 'btn main'} disabled=${sent || Boolean(bad) || !preview}>${how === 'deny' ? 'Deny the call' : 'Approve with these'}</button></div>
   </form><//>`;
 }
 
+/** @param {WaitingCall} a @param {object} body @param {string} key */
 const decide = (a, body, key) => post(of(a.session, `/approvals/${encodeURIComponent(a.call)}`), { args_hash: a.args_hash, ...(a.pack && { manifest: a.pack.manifest }), ...body }, key).then(load);
 
 /**
  * Why the call waits: what asked, what the model said before, and its siblings.
- * @param {{ a: Waiting, [more: string]: any }} props
+ * @param {{ a: WaitingCall }} props
  */
 function Context({ a }) {
   const state = useLoaded((stop) => get(of(a.session, '/batch'), stop), [a.session, a.call]);
@@ -145,7 +149,7 @@ function Context({ a }) {
 
 /**
  * One call that waits.
- * @param {{ a: Waiting, [more: string]: any }} props
+ * @param {{ a: WaitingCall, alone?: boolean }} props
  */
 export function Approval({ a, alone }) {
   const shown = useHash(a.arguments);
@@ -160,7 +164,7 @@ export function Approval({ a, alone }) {
     setSent(true);
     try {
       await decide(a, { decision: 'approve' }, key);
-    } catch (problem) { setError(problem); setSent(false); load(); }
+    } catch (/** @type {any} */ problem) { setError(problem); setSent(false); load(); }
   };
   const left = a.deadline ? a.deadline - now.value : 0;
   return html`<article class="card approval" data-refold-call=${a.call} data-refold-session=${a.session} style=${a.gone ? { opacity: 0.6 } : {}}>
@@ -185,7 +189,7 @@ export function Approval({ a, alone }) {
   </article>`;
 }
 
-/** The calls of a session that wait. */
+/** The calls of a session that wait. @param {string} sid */
 export const waitingOf = (sid) => (waiting.value ?? []).filter((a) => a.session === sid && !a.gone);
 
 /** Lets the person allow notifications. */

@@ -3,12 +3,15 @@
 import { html, useMemo, useState } from './preact.js';
 import { may, newKey, of, post, remove } from './api.js';
 import { Form, Preview, readJSON, usePreview } from './form.js';
-import { Dialog, Wrong, lazy } from './ui.js';
+import { Dialog, Wrong, lazy, typed } from './ui.js';
 
 /**
  * The actions over a run, as docs/semantics.md has its table. ask is what the person may add:
  * a reason, a code, a budget. data is the event's for it, body the request's. offered says of
  * what sessions an action is that is not about a run.
+ * @typedef {{ id: string, name: string, type: string, right: API.CallerShown['rights'][number], when?: string[] | null, ask: string[], about: string, door?: string,
+ *   reason?: string, danger?: boolean, offered?: (view: API.View) => boolean, data?: object, path?: string, send?: typeof post | typeof remove }} Action
+ * @type {Action[]}
  */
 export const actions = [
   { id: 'pause', name: 'Pause', type: 'RunPauseRequested', right: 'ask', when: ['running', 'waiting_input'], ask: ['reason'], about: 'Turns and calls that have begun end; no more begin until the run is resumed.' },
@@ -23,21 +26,22 @@ export const actions = [
   { id: 'delete', name: 'Delete session', type: 'SessionErased', door: 'ctl', right: 'erase', offered: (view) => view.status !== 'erased' && !view.held, path: '', send: remove, ask: ['reason'], danger: true, about: 'The session is erased, for good, and its name is not used again. The eraser of the servers deletes its text later.' },
 ];
 
-/** Is an action offered in a state of a session? */
-export const isOffered = (action, view) => action.offered?.(view) ?? (action.when ? Boolean(view.run) && action.when.includes(view.lifecycle) : view.status === 'open');
+/** Is an action offered in a state of a session? @param {Action} action @param {API.View} view */
+export const isOffered = (action, view) => action.offered?.(view) ?? (action.when ? Boolean(view.run) && action.when.includes(view.lifecycle ?? '') : view.status === 'open');
 
-/** One action, with what the person adds. */
+/** One action, with what the person adds. @param {Asking & { action: Action }} props */
 function Acting({ sid, view, action, close }) {
   const spent = view.run?.spent;
   const [reason, setReason] = useState('');
   const [code, setCode] = useState('');
-  const [budget, setBudget] = useState(spent ? JSON.stringify(view.run.budget) : '');
+  const [budget, setBudget] = useState(spent ? JSON.stringify(view.run?.budget ?? {}) : '');
   const larger = readJSON(budget);
   const data = { ...action.data, ...(reason && { [action.reason ?? 'reason']: reason }), ...(code && { code }), ...(larger.value && { budget: larger.value }) };
   const body = action.ask.length ? { ...(reason && { reason }), ...(code && { code }), ...(larger.value && { budget: larger.value }) } : undefined;
-  const field = (title, value, set, more) => html`<label class="field"><span>${title}</span><input class="input" value=${value} onInput=${(e) => set(e.target.value)} ...${more} /></label>`;
+  /** @param {string} title @param {string} value @param {(value: string) => void} set @param {object} more */
+  const field = (title, value, set, more) => html`<label class="field"><span>${title}</span><input class="input" value=${value} onInput=${typed(set)} ...${more} /></label>`;
   return html`<${Dialog} title=${`${action.name}: ${sid}`} close=${close}><${Form} sid=${sid} view=${view} name=${action.name} danger=${action.danger} close=${close} fault=${larger.error && `The budget is no JSON: ${larger.error}`}
-      event=${{ type: action.type, door: larger.value ? 'ctl' : action.door ?? 'in', data }} send=${(key) => (action.send ?? post)(of(sid, action.path ?? `/${action.id}`), body, key)}>
+      event=${{ type: action.type, door: larger.value ? 'ctl' : action.door ?? 'in', data }} send=${/** @param {string} key */ (key) => (action.send ?? post)(of(sid, action.path ?? `/${action.id}`), body, key)}>
     <p class="soft">${action.about}${action.id === 'resume' && spent ? ' Its budget is spent: it needs a larger one.' : ''}</p>
     ${action.ask.includes('code') ? field('Code, for programs', code, setCode, { maxlength: 64, placeholder: 'explicit', spellcheck: 'false' }) : null}
     ${action.ask.includes('budget') && may('operate') ? field('Another budget, as JSON', budget, setBudget, { placeholder: 'as it is', spellcheck: 'false' }) : null}
@@ -51,13 +55,14 @@ export const Release = lazy(() => import('./forms.js'), 'Release');
 
 /**
  * The actions that the session's state allows.
- * @param {{ view: API.View, events: API.EventHead[], [more: string]: any }} props
+ * @param {{ sid: string, view: API.View, events: API.EventHead[] }} props
  */
 export function Actions({ sid, view, events }) {
   const [acting, setActing] = useState(/** @type {any} */ (null));
   const close = () => setActing(null);
   const all = actions.filter((a) => isOffered(a, view));
   const open = view.status === 'open';
+  /** @param {string} id @param {string} name @param {API.CallerShown['rights'][number]} right @param {string} about @param {string | Action} what */
   const button = (id, name, right, about, what) => html`<button type="button" key=${id} class="btn" data-refold-action=${id} disabled=${!may(right)} title=${may(right) ? about : `This token lacks the right ${right}.`} onClick=${() => setActing(what)}>${name}</button>`;
   return html`<div class="actions" role="group" aria-label="Actions">${all.map((a) => button(a.id, a.name, a.right, a.about, a))}
     ${open && view.queue?.length ? button('queue', `Queue (${view.queue.length})`, 'ask', 'Edit or remove runs that wait.', 'queue') : null}
@@ -73,7 +78,7 @@ const busy = [['queue', 'after the active run'], ['steer', 'into the active run'
 
 /**
  * A box for more input: a run, or a steer of the active one.
- * @param {{ view: API.View, [more: string]: any }} props
+ * @param {{ sid: string, view: API.View }} props
  */
 export function Composer({ sid, view }) {
   const [text, setText] = useState('');
@@ -86,6 +91,7 @@ export function Composer({ sid, view }) {
   const event = wanted && text ? { type: 'RunRequested', door: 'in', data: { input: { text }, ...(active && { when_busy: when }) } } : null;
   const shown = usePreview(sid, event, view.seq);
   if (!may('ask')) return null;
+  /** @param {Event} e */
   const submit = async (e) => {
     e.preventDefault();
     setSent(true);
@@ -94,14 +100,14 @@ export function Composer({ sid, view }) {
       await post(of(sid, '/runs'), { input: text, ...(active && { when_busy: when }) }, key);
       setText('');
       setWanted(false);
-    } catch (problem) { setError(problem); }
+    } catch (/** @type {any} */ problem) { setError(problem); }
     setSent(false);
   };
   return html`<form class="composer" onSubmit=${submit}>
-    <label class="field"><span class="sr">Input</span><textarea class="input" rows="2" placeholder=${active ? 'More for this session' : 'Ask again'} value=${text} onInput=${(e) => setText(e.target.value)}></textarea></label>
+    <label class="field"><span class="sr">Input</span><textarea class="input" rows="2" placeholder=${active ? 'More for this session' : 'Ask again'} value=${text} onInput=${typed(setText)}></textarea></label>
     ${wanted && text ? html`<${Preview} shown=${shown} />` : null}
     ${error ? html`<${Wrong} error=${error} />` : null}
-    <div class="row wrap">${active ? html`<label class="row"><span class="label">Send it</span><select class="input" style=${{ width: 'auto' }} value=${when} onChange=${(e) => setWhen(e.target.value)}>${busy.map(([id, words]) => html`<option value=${id} key=${id}>${words}</option>`)}</select></label>` : null}<span class="grow"></span>
+    <div class="row wrap">${active ? html`<label class="row"><span class="label">Send it</span><select class="input" style=${{ width: 'auto' }} value=${when} onChange=${typed(setWhen)}>${busy.map(([id, words]) => html`<option value=${id} key=${id}>${words}</option>`)}</select></label>` : null}<span class="grow"></span>
       <button type="button" class="btn" aria-pressed=${wanted ? 'true' : 'false'} disabled=${!text} onClick=${() => setWanted(!wanted)}>Preview</button><button class="btn main" disabled=${!text || sent || Boolean(wanted && shown?.rejected)}>${active && when === 'steer' ? 'Steer' : 'Run'}</button></div>
   </form>`;
 }

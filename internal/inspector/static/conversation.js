@@ -31,13 +31,16 @@ function Call({ entry, decided, result }) {
   </details>`;
 }
 
+/** @param {Said} e @param {Drawn} words */
 const rule = (e, words) => html`<div class="rule" key=${`${e.kind}${e.seq}${e.call ?? ''}`}><span>${words}</span></div>`;
 
+/** @param {string} words @param {Said} e */
 const withReason = (words, e) => html`${words}${e.code ? html`: ${plain(e.code)}` : null}${e.detail ? html` – ${plain(e.detail)}` : null}`;
 
 /** @param {{ e: Said, all: { decided: Map<string | undefined, Said>, results: Map<string | undefined, Said> }, [more: string]: any }} props */
 function Entry({ e, all }) {
-  const said = (from, text, kind) => html`<div class=${`turn ${kind}`} data-refold-seq=${e.seq}><span class="from" title=${timeOf(e.time)}>${from}</span><div class="said">${plain(limited(text))}${text.length > limited(text).length ? html` <button type="button" class="btn" onClick=${() => save(`${e.turn ?? e.kind}-${e.seq}.txt`, text)}>All of it</button>` : null}</div></div>`;
+  /** @param {string | undefined} from @param {string | undefined} text @param {string} kind */
+  const said = (from, text = '', kind) => html`<div class=${`turn ${kind}`} data-refold-seq=${e.seq}><span class="from" title=${e.time && timeOf(e.time)}>${from}</span><div class="said">${plain(limited(text))}${text.length > limited(text).length ? html` <button type="button" class="btn" onClick=${() => save(`${e.turn ?? e.kind}-${e.seq}.txt`, text)}>All of it</button>` : null}</div></div>`;
   switch (e.kind) {
     case 'run': return rule(e, html`Run ${e.run}${e.model ? html` · ${plain(e.model)}` : null}`);
     case 'input': return said('user', e.text, 'user');
@@ -67,20 +70,21 @@ export const upTo = (entries, seq) => {
   return end < 0 ? entries : entries.slice(0, end);
 };
 
-/** What the model is not shown any more, by kinds of windows: the latest one of each counts. */
+/** What the model is not shown any more, by kinds of windows: the latest one of each counts. @param {Said[]} entries */
 const gone = (entries) => entries.filter((e) => e.kind === 'window').length;
 
-/** A part of a list that moves: [from, to), and the buttons that move it. It follows the end. */
+/** A part of a list that moves: [from, to), and the buttons that move it. It follows the end. @param {number} count @param {unknown} reset */
 function usePart(count, reset) {
   const [end, setEnd] = useState(0); // 0: the end of the list
   useEffect(() => setEnd(0), [reset]);
   const to = end && end < count ? end : count;
   const from = Math.max(0, to - shownMax);
+  /** @param {number} by */
   const move = (by) => () => { const next = Math.max(shownMax, to + by); setEnd(next >= count ? 0 : next); };
   return { from, to, earlier: from > 0 ? move(-step) : null, later: to < count ? move(step) : null };
 }
 
-/** The transcript up to an event: loaded again at most once a second. */
+/** The transcript up to an event: loaded again at most once a second. @param {string} sid @param {number} seq */
 function useTranscript(sid, seq) {
   const last = useRef(0);
   last.current = Math.max(last.current, seq);
@@ -94,7 +98,7 @@ function useTranscript(sid, seq) {
   return useLoaded((stop) => get(of(sid, '/transcript'), stop), [sid, wanted]);
 }
 
-/** @param {{ view: API.View, [more: string]: any }} props */
+/** @param {Panel} props */
 export function Conversation({ sid, seq, at, view, streamed }) {
   const state = useTranscript(sid, seq);
   const end = useRef(/** @type {HTMLDivElement | null} */ (null));

@@ -4,7 +4,7 @@
 const changesMax = 500;
 const valueBytesMax = 4 << 10;
 
-/** Returns a value as JSON of a bounded length. */
+/** Returns a value as JSON of a bounded length. @param {unknown} value */
 function short(value) {
   if (value === undefined || value === null) return undefined;
   const all = new TextEncoder().encode(JSON.stringify(value));
@@ -12,6 +12,7 @@ function short(value) {
   return `${new TextDecoder().decode(all.subarray(0, valueBytesMax), { stream: true })}…`; // without half a character
 }
 
+/** @param {unknown} value */
 const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /**
@@ -21,10 +22,12 @@ const isObject = (value) => value !== null && typeof value === 'object' && !Arra
 export function changesOf(before, after) {
   /** @type {API.ChangeList} */
   const list = { changes: [] };
+  /** @param {string} path @param {unknown} was @param {unknown} is */
   const add = (path, was, is) => {
     if (list.changes.length === changesMax) list.more = true;
     else list.changes.push({ path, old: short(was), new: short(is) });
   };
+  /** @param {string} path @param {any} a @param {any} b */
   const compare = (path, a, b) => {
     if (isObject(a) && isObject(b)) {
       for (const name of [...new Set([...Object.keys(a), ...Object.keys(b)])].sort()) compareAt(path ? `${path}.${name}` : name, name, a, b);
@@ -32,6 +35,7 @@ export function changesOf(before, after) {
       for (let i = 0; i < Math.max(a.length, b.length); i++) compareAt(`${path}[${i}]`, i, a, b);
     } else if (a !== b) add(path, a, b);
   };
+  /** @param {string} path @param {string | number} key @param {any} a @param {any} b */
   const compareAt = (path, key, a, b) => {
     if (Object.hasOwn(a, key) && Object.hasOwn(b, key)) compare(path, a[key], b[key]);
     else add(path, Object.hasOwn(a, key) ? a[key] : undefined, Object.hasOwn(b, key) ? b[key] : undefined);

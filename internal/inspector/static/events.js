@@ -2,17 +2,18 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from './preact.js';
 import { bytes, fileOf, get, of } from './api.js';
 import { Changes } from './state.js';
-import { Code, Copy, Empty, Hash, Tree, loaded, save, setQuery, place, useLoaded } from './ui.js';
+import { Code, Copy, Empty, Hash, Tree, loaded, save, setQuery, place, typed, useLoaded } from './ui.js';
 import { dateOf, number, plain, size, timeOf } from './text.js';
 
 const height = 36;
 const over = 10; // rows that are drawn beyond what is seen
 
+/** @type {Record<string, string>} */
 const doors = { in: 'client', ctl: 'operator', approve: 'person', llm: 'model', tool: 'tool', step: 'step hook', wake: 'timer', space: 'workspace' };
 
 /**
  * The rows that are seen, and a few more: at most three screens of them.
- * @param {{ events: API.EventHead[], [more: string]: any }} props
+ * @param {{ events: API.EventHead[], index: number, choose: (i: number) => void }} props
  */
 function List({ events, index, choose }) {
   const ref = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -28,7 +29,7 @@ function List({ events, index, choose }) {
   }, [index, events.length]);
   const from = Math.max(0, Math.floor(top / height) - over);
   const to = Math.min(events.length, Math.ceil((top + tall) / height) + over);
-  return html`<div class="vlist" ref=${ref} onScroll=${(e) => setTop(e.target.scrollTop)} tabIndex="0" role="table" aria-label="Events" aria-rowcount=${events.length}>
+  return html`<div class="vlist" ref=${ref} onScroll=${/** @param {Event & { target: HTMLElement }} e */ (e) => setTop(e.target.scrollTop)} tabIndex="0" role="table" aria-label="Events" aria-rowcount=${events.length}>
     <div style=${{ height: `${events.length * height}px` }} role="rowgroup">${events.slice(from, to).map((e, i) => html`<div class=${`ev ${from + i === index ? 'at' : ''}`} key=${e.seq} style=${{ top: `${(from + i) * height}px` }} role="row" aria-rowindex=${e.n} data-refold-seq=${e.seq} onClick=${() => choose(from + i)}>
       <span class="num label" role="cell">${e.seq}</span>
       <span class="num label time" role="cell" title=${dateOf(e.time)}>${timeOf(e.time).slice(0, 12)}</span>
@@ -41,7 +42,7 @@ function List({ events, index, choose }) {
 
 const hexMax = 4096;
 
-/** Bytes as they are stored: hex, and text beside it. */
+/** Bytes as they are stored: hex, and text beside it. @param {{ sid: string, seq: number }} props */
 function Raw({ sid, seq }) {
   const [shown, setShown] = useState(/** @type {Uint8Array | null} */ (null));
   const load = () => bytes(of(sid, `/events/${seq}/raw`)).then(setShown, () => setShown(new Uint8Array()));
@@ -54,6 +55,7 @@ function Raw({ sid, seq }) {
   return html`<pre class="code" style=${{ whiteSpace: 'pre' }} tabIndex="0">${lines.join('\n')}${shown.length > hexMax ? `\n… ${number(shown.length - hexMax)} more bytes` : ''}</pre>`;
 }
 
+/** @param {{ sid: string, e: API.EventShown }} props */
 function Opened({ sid, e }) {
   return html`<div class="opened">
     <div class="row wrap"><h2 class="h3 grow">${plain(e.type ?? 'Unreadable event')} <span class="label">at ${e.seq}</span></h2>
@@ -77,17 +79,19 @@ function Opened({ sid, e }) {
 }
 
 const kinds = [['', 'All events'], ['refused', 'Without effect'], ['notices', 'With notices'], ['effects', 'That opened effects'], ['people', 'Of people and operators']];
+/** @type {Record<string, (e: API.EventHead) => any>} */
 const isOf = { '': () => true, refused: (e) => e.rejected, notices: (e) => e.notices?.length, effects: (e) => e.opened?.length, people: (e) => ['in', 'ctl', 'approve'].includes(e.door) };
 
-/** @param {{ events: API.EventHead[], [more: string]: any }} props */
+/** @param {Panel} props */
 export function Events({ sid, events, index, seq }) {
   const kind = place.value.query.get('events') ?? '';
   const shown = kind ? events.filter(isOf[kind] ?? isOf['']) : events;
+  /** @param {number} i */
   const choose = (i) => setQuery({ at: shown[i].seq === events.at(-1)?.seq ? '' : shown[i].seq });
   let at = kind ? shown.findLastIndex((e) => e.seq <= seq) : index;
   if (at < 0) at = 0;
   const state = useLoaded((stop) => get(of(sid, `/events/${seq}`), stop), [sid, seq]);
-  return html`<div class="card-head" style=${{ borderBottom: '1px solid var(--line)' }}><label class="row"><span class="sr">Which events</span><select class="input" value=${kind} onChange=${(e) => setQuery({ events: e.target.value })}>${kinds.map(([id, words]) => html`<option value=${id} key=${id}>${words}</option>`)}</select></label><span class="label">${kind ? `${number(shown.length)} of ${number(events.length)}: the filter hides ${number(events.length - shown.length)}` : `${number(events.length)} events`}</span></div>
+  return html`<div class="card-head" style=${{ borderBottom: '1px solid var(--line)' }}><label class="row"><span class="sr">Which events</span><select class="input" value=${kind} onChange=${typed((value) => setQuery({ events: value }))}>${kinds.map(([id, words]) => html`<option value=${id} key=${id}>${words}</option>`)}</select></label><span class="label">${kind ? `${number(shown.length)} of ${number(events.length)}: the filter hides ${number(events.length - shown.length)}` : `${number(events.length)} events`}</span></div>
     ${shown.length ? html`<${List} events=${shown} index=${at} choose=${choose} />` : html`<${Empty} title="No event matches"><p>${kinds.find(([id]) => id === kind)?.[1]}</p><button type="button" class="btn" onClick=${() => setQuery({ events: '' })}>Show all events</button><//>`}
     ${loaded(state, (e) => html`<${Opened} sid=${sid} e=${e} />`, 4)}`;
 }

@@ -20,7 +20,7 @@ export function useRepeated(path) {
   return useLoaded((stop) => get(path, stop), [path, n]);
 }
 
-/** Numbers as ranges: 0–3, 7. */
+/** Numbers as ranges: 0–3, 7. @param {number[]} numbers */
 export function ranges(numbers) {
   const all = [...numbers].sort((a, b) => a - b);
   const parts = [];
@@ -33,24 +33,27 @@ export function ranges(numbers) {
   return parts.join(', ');
 }
 
+/** @param {number} [ms] */
 const clockOff = (ms) => (ms ? html` <span class="tag bad">clock ${ms > 0 ? 'ahead' : 'behind'} by ${Math.abs(ms / 1000).toFixed(1)} s</span>` : null);
+/** @param {string} target */
 const how = (target) => (target.startsWith('llm/') ? 'refold bridge serve --model MODEL' : 'refold bridge serve --tools TOOLS');
 
+/** @param {{ title: string, count?: number | string, children?: Drawn }} props */
 const Card = ({ title, count, children }) => html`<section class="card" aria-label=${title}><div class="card-head"><h2 class="grow">${title}</h2>${count === undefined ? null : html`<span class="label">${count}</span>`}</div>${children}</section>`;
 
 /**
  * How an install record differs from the one before it.
- * @param {{ record: API.InstallShown, [more: string]: any }} props
+ * @param {{ record: API.InstallShown, close: () => void }} props
  */
 function Differs({ record, close }) {
   const state = useLoaded((stop) => get(`/v1/installs/${record.seq}/changes`, stop), [record.seq]);
   return html`<${Dialog} title=${`Install record ${record.seq}: what it changed`} close=${close}><div class="card-body">${loaded(state, (d) => html`<${Changes} ...${d} />`, 5)}</div><//>`;
 }
 
-/** The newest version of the rules that a process knows. */
+/** The newest version of the rules that a process knows. @param {API.FleetShown} f */
 const newest = (f) => [...f.bridges, ...f.session_actors].reduce((n, p) => Math.max(n, p.rules ?? 0), 0);
 
-/** A process's release and rules. */
+/** A process's release and rules. @param {{ version?: string, rules?: number, newest: number }} props */
 const Release = ({ version, rules, newest }) => html`<span class="soft clip" style=${{ maxWidth: '220px', display: 'inline-block' }}>${plain(version || '–')}</span>${rules ? html`<div class=${rules < newest ? 'tag warn' : 'label'}>rules ${rules}${rules < newest ? `, others know ${newest}` : ''}</div>` : null}`;
 
 /** @param {{ all: API.BridgeShown[], [more: string]: any }} props */
@@ -75,7 +78,7 @@ function Actors({ all, lanes, newest }) {
 
 const lateMS = 10_000; // of the alert RefoldLaneBehind
 
-/** How long the oldest event of a lane has waited. */
+/** How long the oldest event of a lane has waited. @param {{ at: number }} props */
 const Age = ({ at }) => html`<time class=${now.value - at > lateMS ? 'tag bad' : 'num'} dateTime=${new Date(at).toISOString()} title=${dateOf(at)}>${took(Math.max(0, now.value - at))}</time>`;
 
 /** @param {{ all: API.LaneShown[], [more: string]: any }} props */

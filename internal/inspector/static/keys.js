@@ -8,10 +8,10 @@ export const keys = [
 let before = '';
 let since = 0;
 
-/** Is the key meant for what has the focus? */
+/** Is the key meant for what has the focus? @param {any} e */
 const typing = (e) => e.target.closest?.('input:not([type=range]), textarea, select, dialog') || e.ctrlKey || e.metaKey || e.altKey;
 
-/** Does what a key, or two of them, is for. */
+/** Does what a key, or two of them, is for. @param {any} e @param {Record<string, () => void>} actions */
 export function pressed(e, actions) {
   if (typing(e) || e.defaultPrevented) return;
   if (e.key === 'Enter' && e.target.closest?.('a, button, summary')) return; // it opens itself
@@ -25,12 +25,11 @@ export function pressed(e, actions) {
   action();
 }
 
-/** Moves the focus among rows: j and k. */
+/** Moves the focus among rows: j and k. @param {number} step @param {string} selector */
 export function moveRow(step, selector) {
-  /** @type {HTMLElement[]} */
-  const rows = [...document.querySelectorAll(selector)];
+  const rows = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(selector))];
   if (!rows.length) return;
-  const at = rows.indexOf(document.activeElement?.closest?.(selector));
+  const at = rows.indexOf(/** @type {any} */ (document.activeElement?.closest?.(selector)));
   rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))].focus();
 }
 
@@ -39,7 +38,7 @@ export function moveRow(step, selector) {
  * @type {() => { name: string, run: () => void, off?: boolean }[]}
  */
 let offered = () => [];
-/** Offers commands while a page is shown. Returns what ends it. */
+/** Offers commands while a page is shown. Returns what ends it. @param {typeof offered} commands */
 export function offer(commands) {
   offered = commands;
   return () => { if (offered === commands) offered = () => []; };

@@ -3,7 +3,7 @@
 import { signal } from './preact.js';
 import { changesOf } from './diff.js';
 
-/** Returns the bytes of an element's base64. */
+/** Returns the bytes of an element's base64. @param {string} text */
 function unpacked(text) {
   const packed = atob(text);
   const all = new Uint8Array(packed.length);
@@ -11,6 +11,7 @@ function unpacked(text) {
   return all;
 }
 
+/** @param {string} id */
 async function decompressed(id) {
   const stream = new Blob([unpacked(document.getElementById(id)?.textContent ?? '')]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -23,6 +24,7 @@ const answers = new Map(new TextDecoder().decode(await decompressed('answers')).
 }));
 
 export class Problem extends Error {
+  /** @param {number} status @param {string} code @param {string} detail */
   constructor(status, code, detail) {
     super(detail);
     this.status = status;
@@ -30,6 +32,7 @@ export class Problem extends Error {
   }
 }
 
+/** @param {string} path */
 function answer(path) {
   const found = answers.get(path);
   if (found === undefined) throw new Problem(404, 'not_exported', 'This file does not have it: it was left out, or needs a server.');
@@ -45,6 +48,7 @@ export const enter = async () => {};
 export const whoAmI = async () => {};
 export const may = () => false;
 
+/** @param {string} path */
 export async function get(path) {
   const [, session, a, b] = /^(.+)\/diff\?a=(\d+)&b=(\d+)$/.exec(path) ?? [];
   if (!session) return JSON.parse(answer(path));
@@ -52,16 +56,20 @@ export async function get(path) {
   return changesOf(before, after);
 }
 
+/** @param {string} path */
 export const post = async (path) => answer(`POST ${path}`);
 export const put = post;
 export const remove = post;
+/** @param {string} path */
 export const fileOf = async (path) => answer(path);
 export const stream = post;
 export const follow = () => () => {};
 export const watchLog = follow;
+/** @param {string} sid @param {string} [rest] */
 export const of = (sid, rest = '') => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
 export const newKey = () => '';
 
+/** @param {string} path */
 export async function bytes(path) {
   if (path.startsWith('/program/')) return decompressed('program');
   const text = answer(path);

@@ -10,7 +10,7 @@ const hash = document.documentElement.dataset.program;
 
 /** The one address that may become a worker. */
 const address = document.documentElement.dataset.worker ?? new URL('./worker.js', import.meta.url).href;
-const policy = globalThis.trustedTypes?.createPolicy('refold-worker', { createScriptURL: (url) => { if (url !== address) throw new TypeError('no worker of these pages'); return url; } });
+const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('refold-worker', { createScriptURL: (/** @type {string} */ url) => { if (url !== address) throw new TypeError('no worker of these pages'); return url; } });
 
 /**
  * The worker, as a promise of a function that asks it.
@@ -26,6 +26,7 @@ function start() {
     const worker = new Worker(policy ? policy.createScriptURL(address) : address);
     const waiting = new Map();
     let last = 0;
+    /** @param {Error} error */
     const fail = (error) => { waiting.forEach(({ reject }) => reject(error)); waiting.clear(); started = undefined; worker.terminate(); };
     worker.onmessage = ({ data: { id, value, error, took: ms } }) => {
       const { resolve, reject } = waiting.get(id);
@@ -70,7 +71,14 @@ export async function prove(sid, tell = () => {}, stop) {
   return { report, build, claims, folded: folded + ms, whole: performance.now() - begun };
 }
 
+/**
+ * What the program says of a session.
+ * @typedef {{ n: number, text: string, expected?: string, found?: string }} Difference
+ */
+
+/** @param {{ differences: Difference[], events: API.EventHead[] }} props */
 function Differences({ differences, events }) {
+  /** @param {number} n */
   const seq = (n) => events[n - 1]?.seq;
   return html`<div class="note bad" role="alert"><p><b>${differences.length === 1 ? 'One difference' : `${differences.length} differences`}.</b> What the server shows is not what these events fold to here.</p></div>
     ${differences.map((d) => html`<div class="stack" style=${{ gap: '6px' }} data-refold-difference=${seq(d.n) ?? ''}>
@@ -79,6 +87,7 @@ function Differences({ differences, events }) {
         ${seq(d.n) ? html`<button type="button" class="btn" onClick=${() => setQuery({ at: seq(d.n), tab: 'events' })}>Open event ${seq(d.n)}</button>` : null}</div></div>`)}`;
 }
 
+/** @param {{ result: any, events: API.EventHead[] }} props */
 function Result({ result, events }) {
   const { report: r, build, claims } = result;
   return html`<div class="stack" data-refold-proof=${r.differences.length ? 'differs' : 'equal'}>
@@ -93,7 +102,7 @@ function Result({ result, events }) {
     </dl></div>`;
 }
 
-/** What there is without a program: how to get one, and the same comparison on the server. */
+/** What there is without a program: how to get one, and the same comparison on the server. @param {{ sid: string }} props */
 function Without({ sid }) {
   const [state, setState] = useState(/** @type {any} */ ({}));
   const verify = () => { setState({ busy: true }); post(of(sid, '/verify'), undefined, newKey()).then((value) => setState({ value }), (error) => setState({ error })); };
@@ -105,13 +114,14 @@ function Without({ sid }) {
     <p><button type="button" class="btn" disabled=${state.busy} onClick=${verify}>Verify on the server</button></p>`;
 }
 
-/** The panel: it begins when it is shown. */
+/** The panel: it begins when it is shown. @param {{ sid: string, events: API.EventHead[], close: () => void }} props */
 export function Proof({ sid, events, close }) {
   const [state, setState] = useState(/** @type {any} */ ({ words: 'Starting…' }));
   const [tries, setTries] = useState(0);
   useEffect(() => {
     if (!hash) return undefined;
     const stop = new AbortController();
+    /** @param {object} more */
     const tell = (more) => { if (!stop.signal.aborted) setState(more); };
     prove(sid, tell, stop.signal).then((result) => {
       tell({ result });

@@ -5,7 +5,7 @@
 const go = new Go();
 const none = new Uint8Array();
 
-/** Starts the program, and returns which one it is. */
+/** Starts the program, and returns which one it is. @param {BufferSource} program */
 async function load(program) {
   const { instance } = await WebAssembly.instantiate(program, go.importObject);
   go.run(instance).catch(() => {});
@@ -13,6 +13,7 @@ async function load(program) {
   return { ...ask('build'), hash: [...sum].map((b) => b.toString(16).padStart(2, '0')).join('') };
 }
 
+/** @param {string} what */
 function ask(what, a = none, b = none) {
   const answer = JSON.parse(globalThis.refoldProve(what, a, b));
   if (answer.error) throw new Error(answer.error);
@@ -24,7 +25,7 @@ onmessage = async ({ data: { id, what, a, b } }) => {
   try {
     const value = what === 'load' ? await load(a) : ask(what, a, b);
     postMessage({ id, value, took: performance.now() - begun });
-  } catch (e) {
+  } catch (/** @type {any} */ e) {
     postMessage({ id, error: String(e.message ?? e) });
   }
 };

@@ -5,7 +5,7 @@ import { caller, follow, get, may, of } from './api.js';
 import { Conversation } from './conversation.js';
 import { offer, pressed } from './keys.js';
 import { Timeline } from './timeline.js';
-import { Ago, Hash, Link, Skeleton, State, Tabs, Wrong, lazy, now, place, setQuery, useLoaded } from './ui.js';
+import { Ago, Hash, Link, Skeleton, State, Tabs, Wrong, lazy, now, place, setQuery, typed, useLoaded } from './ui.js';
 import { cost, number, plain, timeOf, took } from './text.js';
 
 // Panels that are loaded when they are first opened, and actions, which come after the rest.
@@ -19,7 +19,7 @@ const [Tools, Batch, Effects] = ['Tools', 'Batch', 'Effects'].map((name) => lazy
 
 const pageSize = 2000;
 
-/** The events of a session: loaded in pages, and then followed. */
+/** The events of a session: loaded in pages, and then followed. @param {string} sid */
 function useEvents(sid) {
   const [state, setState] = useState(/** @type {{ events: EventHead[], total: number, whole?: boolean, error?: Error }} */ ({ events: [], total: 0 }));
   useEffect(() => {
@@ -28,6 +28,7 @@ function useEvents(sid) {
     /** @type {EventHead[]} */
     const all = [];
     const last = () => all.at(-1)?.seq ?? 0;
+    /** @param {API.EventList} [more] */
     const show = (more) => setState({ events: [...all], total: Math.max(all.length, more?.total ?? 0), whole: !more?.next });
     const load = async () => {
       for (let from = /** @type {number | undefined} */ (1); from;) {
@@ -51,7 +52,7 @@ function useEvents(sid) {
 /** @typedef {{ turn?: string, text?: string, again?: boolean, waiting?: any }} Streamed */
 const streamed = signal(/** @type {Streamed} */ ({}));
 
-/** The text of the open turn, as it is written: never doubled, and void when it begins again. */
+/** The text of the open turn, as it is written: never doubled, and void when it begins again. @param {string} sid */
 function useStreaming(sid) {
   useEffect(() => {
     streamed.value = {};
@@ -67,16 +68,16 @@ function useStreaming(sid) {
 
 /**
  * Why the session waits, for people.
- * @param {{ view: API.View, [more: string]: any }} props
+ * @param {{ view: API.View }} props
  */
 function Why({ view }) {
   const troubles = view.troubles ?? [];
   const open = view.open?.filter((e) => e.class !== 'wake') ?? [];
   const names = [...new Set(open.map((e) => `${e.class}/${e.target}`))];
-  const words = {
+  const words = /** @type {Record<string, string>} */ ({
     model: 'for the model', tools: 'for tools', step: 'for a step hook', host_loop: 'for a host loop', approval: 'for a person to decide',
     input: 'for input', resume: 'to be resumed', retry: 'until the turn is tried again', space: 'for a workspace', reply: 'for a reply', clock: 'for the time', session: 'for another session', operator: 'for an operator',
-  }[view.quarantined ? 'operator' : view.waits_for];
+  })[view.quarantined ? 'operator' : view.waits_for ?? ''];
   if (!words) return null;
   const deadline = open.length ? Math.min(...open.map((e) => e.deadline).filter(Boolean)) : view.run?.retry_at;
   return html`<p class="why">Waits ${words}${names.length ? html` (<span class="mono">${plain(names.slice(0, 3).join(', '))}${names.length > 3 ? ', …' : ''}</span>)` : null}${deadline && Number.isFinite(deadline) && deadline > now.value ? html`, <span class="num">${took(Math.ceil((deadline - now.value) / 1000) * 1000)}</span> left` : null}${view.unserved?.length ? html` · <span class="tag bad">nobody serves ${plain(view.unserved.join(', '))}</span>` : null}${troubles.map((t) => html` · <span class="tag warn">${plain(`${t.target}: ${t.code}${t.detail ? `: ${t.detail}` : ''}`)}</span>`)}${view.quarantined ? html` · <span class="tag bad">${plain(view.quarantined.reason)}</span>` : null}</p>`;
@@ -84,25 +85,28 @@ function Why({ view }) {
 
 /**
  * Whose call the session carries out, and which sessions carry out its own.
- * @param {{ view: API.View, [more: string]: any }} props
+ * @param {{ view: API.View }} props
  */
 function Family({ view }) {
+  /** @param {string} sid */
   const name = (sid) => (caller.value?.file ? html`<span class="mono">${plain(sid)}</span>` : html`<${Link} to=${`/s/${encodeURIComponent(sid)}`}><span class="mono">${plain(sid)}</span><//>`);
   const children = view.children ?? [];
   return html`${view.parent ? html`<p class="why" data-refold-parent>Carries out <span class="mono">${plain(view.parent.call)}</span> of ${name(view.parent.session)}</p>` : null}
     ${children.length ? html`<p class="why" data-refold-children>${children.length === 1 ? 'Child' : 'Children'}: ${children.slice(0, 5).map((c, i) => html`${i ? ', ' : ''}${name(c.session)} <span class="label">${plain(c.call)} ${plain(c.state)}</span>`)}${children.length > 5 ? ` and ${children.length - 5} more` : ''}</p>` : null}`;
 }
 
+/** @param {{ used: number, most: number, name: string }} props */
 function Meter({ used, most, name }) {
   const part = Math.min(1, used / most);
   return html`<span class="meter ${part > 0.9 ? 'near' : ''}" style=${{ width: '56px', alignSelf: 'center' }} role="meter" aria-valuenow=${used} aria-valuemin="0" aria-valuemax=${most} aria-label=${name}><i style=${{ width: `${part * 100}%` }}></i></span>`;
 }
 
-/** @param {{ shown: API.StateShown, [more: string]: any }} props */
+/** @param {{ shown: API.StateShown, prove: () => void }} props */
 function Vitals({ shown, prove }) {
   const v = shown.view;
   const run = v.run ?? v.last;
   const budget = v.run?.budget;
+  /** @param {{ input_tokens?: number, output_tokens?: number }} [usage] */
   const tokens = (usage) => (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0);
   return html`<div class="vitals">
     <div><span class="label">Run</span><span class="num">${run?.number ?? '–'}${v.queue?.length ? ` (+${v.queue.length} queued)` : ''}</span></div>
@@ -115,24 +119,30 @@ function Vitals({ shown, prove }) {
   </div>`;
 }
 
-/** Finds the event before or after a place that is one for which is returns true. */
+/**
+ * Finds the event before or after a place that is one for which is returns true.
+ * @param {EventHead[]} events @param {number} from @param {number} step @param {Begins} is
+ */
 const seek = (events, from, step, is) => {
   for (let i = from + step; i >= 0 && i < events.length; i += step) if (is(events[i], events[i - 1])) return i;
   return -1;
 };
+/** @typedef {(e: EventHead, before?: EventHead) => unknown} Begins @type {Record<string, Begins>} */
 const begins = { event: () => true, turn: (e, before) => e.turn && e.turn !== before?.turn, run: (e, before) => e.run && e.run !== before?.run, refusal: (e) => e.rejected };
 
-/** @param {{ events: API.EventHead[], [more: string]: any }} props */
+/** @param {Pick<Panel, 'events' | 'at' | 'index' | 'move'> & { live: () => void }} props */
 function Cursor({ events, at, index, move, live }) {
+  /** @param {number} by @param {string} kind */
   const step = (by, kind) => () => { const i = seek(events, index, by, begins[kind]); if (i >= 0) move(i); };
+  /** @param {number} by @param {string} kind */
   const any = (by, kind) => seek(events, index, by, begins[kind]) >= 0;
   const [kind, setKind] = useState('event');
   const e = events[index];
   return html`<div class="cursor" role="group" aria-label="Time cursor">
-    <label><span class="sr">Step by</span><select class="input" style=${{ width: 'auto' }} value=${kind} onChange=${(ev) => setKind(ev.target.value)}>${Object.keys(begins).map((k) => html`<option key=${k}>${k}</option>`)}</select></label>
+    <label><span class="sr">Step by</span><select class="input" style=${{ width: 'auto' }} value=${kind} onChange=${typed(setKind)}>${Object.keys(begins).map((k) => html`<option key=${k}>${k}</option>`)}</select></label>
     <button type="button" class="btn icon" disabled=${!any(-1, kind)} onClick=${step(-1, kind)} aria-label=${`Previous ${kind}`} title=${`Previous ${kind} ([)`}>‹</button>
     <button type="button" class="btn icon" disabled=${!any(1, kind)} onClick=${step(1, kind)} aria-label=${`Next ${kind}`} title=${`Next ${kind} (])`}>›</button>
-    <input type="range" min="0" max=${Math.max(0, events.length - 1)} value=${index} aria-label="Event" aria-valuetext=${e ? `${e.n} of ${events.length}: ${e.type ?? 'unreadable'}` : ''} onInput=${(ev) => move(Number(ev.target.value))} />
+    <input type="range" min="0" max=${Math.max(0, events.length - 1)} value=${index} aria-label="Event" aria-valuetext=${e ? `${e.n} of ${events.length}: ${e.type ?? 'unreadable'}` : ''} onInput=${typed((value) => move(Number(value)))} />
     <span class="where">${e ? html`${number(e.n)} of ${number(events.length)}<br />${timeOf(e.time)}` : null}</span>
     <button type="button" class=${`btn ${at ? '' : 'on'}`} aria-pressed=${at ? 'false' : 'true'} onClick=${live} title="Follow the log (l)">${caller.value?.file ? 'End' : 'Live'}</button>
   </div>`;
@@ -152,6 +162,7 @@ function useWide() {
   return wide;
 }
 
+/** @param {{ sid: string }} props */
 export function Session({ sid }) {
   const { query } = place.value;
   const { events, total, error } = useEvents(sid);
@@ -162,10 +173,11 @@ export function Session({ sid }) {
   const last = events.at(-1);
   let index = events.length - 1;
   if (at) for (index = events.length - 1; index > 0 && events[index].seq > at;) index--;
-  const seq = at ? events[index]?.seq : last?.seq;
+  const seq = (at ? events[index]?.seq : last?.seq) ?? 0; // 0: no event is loaded yet
   // At the end, the view of a session-actor knows more than the log: troubles, and who serves.
   const state = useLoaded(async (stop) => (seq ? get(of(sid, `/state?at=${seq}`), stop) : undefined), [sid, seq]);
   const live = useLoaded(async (stop) => (at || !last ? undefined : get(of(sid), stop).catch(() => undefined)), [sid, at ? 0 : last?.seq, at ? 0 : Math.floor(now.value / 5000)]);
+  /** @param {number} i */
   const move = (i) => setQuery({ at: i === events.length - 1 ? '' : events[i].seq });
   const goLive = () => setQuery({ at: '' });
   const pin = Number(query.get('compare')) || 0;
@@ -173,10 +185,12 @@ export function Session({ sid }) {
   const prove = () => import('./prove.js').then(({ Proof }) => setProof(() => Proof));
   useEffect(() => { document.title = `${sid} · Refold`; }, [sid]);
   useEffect(() => {
+    /** @param {number} step @param {string} kind */
     const by = (step, kind) => () => { const i = seek(events, index, step, begins[kind]); if (i >= 0) move(i); };
+    /** @param {KeyboardEvent} e */
     const press = (e) => pressed(e, {
       '[': by(-1, 'event'), ']': by(1, 'event'), '{': by(-1, 'turn'), '}': by(1, 'turn'), l: goLive,
-      c: () => setQuery({ compare: pin ? '' : seq, tab: 'state', part: pin ? '' : 'diff' }),
+      c: () => setQuery({ compare: pin ? '' : seq || '', tab: 'state', part: pin ? '' : 'diff' }),
     });
     addEventListener('keydown', press);
     // Actions are the buttons that are offered: each asks before it sends.
@@ -194,13 +208,15 @@ export function Session({ sid }) {
   if (!state.value) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><div class="card"><${Skeleton} lines=${8} /></div>`;
   const shown = state.value;
   const view = at || !live.value || live.value.seq !== shown.view.seq ? shown.view : { ...shown.view, troubles: live.value.troubles, unserved: live.value.unserved, quarantined: live.value.quarantined };
+  /** @type {Panel} */
   const context = { sid, events, at, seq, index, move, view, shown, pin, streamed };
   const talk = html`<${Conversation} ...${context} />`;
-  const tab = all.some(([id]) => id === query.get('tab')) ? query.get('tab') : all[0][0];
-  const panel = { conversation: () => talk, timeline: () => html`<${Timeline} ...${context} />`, events: () => html`<${Events} ...${context} />`, state: () => html`<${StatePanel} ...${context} />`, tools: () => html`<${Tools} ...${context} />`, batch: () => html`<${Batch} ...${context} />`, effects: () => html`<${Effects} ...${context} />`, schedules: () => html`<${Schedules} ...${context} />` }[tab]();
+  const [tab] = all.find(([id]) => id === query.get('tab')) ?? all[0];
+  const panel = /** @type {Record<string, () => Drawn>} */ ({ conversation: () => talk, timeline: () => html`<${Timeline} ...${context} />`, events: () => html`<${Events} ...${context} />`, state: () => html`<${StatePanel} ...${context} />`, tools: () => html`<${Tools} ...${context} />`, batch: () => html`<${Batch} ...${context} />`, effects: () => html`<${Effects} ...${context} />`, schedules: () => html`<${Schedules} ...${context} />` })[tab]();
   const lower = !at && view.status === 'open' && (may('ask') || may('operate')) ? html`<${Composer} sid=${sid} view=${view} />` : null;
+  /** @type {Record<string, string | number>} */
   const counts = { events: number(total), ...(view.schedules && { schedules: view.schedules.length }) };
-  const panels = html`<${Tabs} label="Parts of the session" at=${tab} choose=${(id) => setQuery({ tab: id === all[0][0] ? '' : id })} tabs=${all.map(([id, name]) => ({ id, name, count: counts[id] }))}>${panel}${tab === 'conversation' ? lower : null}<//>`;
+  const panels = html`<${Tabs} label="Parts of the session" at=${tab} choose=${/** @param {string} id */ (id) => setQuery({ tab: id === all[0][0] ? '' : id })} tabs=${all.map(([id, name]) => ({ id, name, count: counts[id] }))}>${panel}${tab === 'conversation' ? lower : null}<//>`;
   return html`<div class="session-head">
       ${head}
       <div class="title"><h1>${plain(sid)}</h1><${State} state=${view.quarantined ? 'quarantined' : view.status === 'closed' ? 'closed' : view.lifecycle} waits=${view.waits_for} /><div class="about grow"><${Why} view=${view} /><${Family} view=${view} /></div>${at || file ? null : html`<${Actions} sid=${sid} view=${view} events=${events} />`}</div>

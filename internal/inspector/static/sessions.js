@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from './preact.js';
 import { caller, follow, get, may, newKey, of, post } from './api.js';
 import { moveRow, offer, pressed } from './keys.js';
-import { Ago, Dialog, Empty, Link, Skeleton, State, Wrong, go, place, setQuery } from './ui.js';
+import { Ago, Dialog, Empty, Link, Skeleton, State, Wrong, go, place, setQuery, typed } from './ui.js';
 import { cost, flat, number, plain } from './text.js';
 
 const states = ['running', 'waiting_input', 'paused', 'interrupting', 'completed', 'failed', 'cancelled', 'interrupted', 'open', 'closed', 'quarantined'];
@@ -25,17 +25,19 @@ const pathOf = (query, after) => {
   return `/v1/sessions?${q}`;
 };
 
-/** Does a row that came belong to the list? */
+/** Does a row that came belong to the list? @param {API.SessionRow} row @param {URLSearchParams} query */
 const matches = (row, query) => {
   const model = query.get('model');
   return row.session.startsWith(query.get('name') ?? '') && (!query.get('state') || row.state === query.get('state'))
     && (!query.get('waits_for') || row.waits_for === query.get('waits_for')) && (!model || model === row.model || model === `${row.provider}/${row.model}`);
 };
 
-/** What a list shows of the latest text. */
+/** What a list shows of the latest text. @param {API.SessionRow} r */
 export const wordsOf = (r) => r.text || (r.code ? `${r.code}${r.detail ? `: ${r.detail}` : ''}` : r.calls?.length ? `calls ${r.calls.join(', ')}` : r.text_seq ? `(event ${r.text_seq})` : '');
 
+/** @param {{ row: API.SessionRow }} props */
 function Row({ row }) {
+  /** @param {Press} e */
   const open = (e) => { if (!e.target.closest('a, button')) go(`/s/${encodeURIComponent(row.session)}`); };
   return html`<tr class="go" onClick=${open} data-refold-session=${row.session}>
     <td class="full"><${Link} to=${`/s/${encodeURIComponent(row.session)}`} class="name mono clip rowlink" title=${flat(row.session)}>${plain(row.session)}<//><span class="words clip">${plain(wordsOf(row)) || '\u00a0'}</span></td>
@@ -49,13 +51,16 @@ function Row({ row }) {
   </tr>`;
 }
 
+/** @param {{ query: URLSearchParams }} props */
 function Filters({ query }) {
-  const select = (name, title, none, options) => html`<label class="field"><span>${title}</span><select class="input" value=${query.get(name) ?? ''} onChange=${(e) => setQuery({ [name]: e.target.value })}><option value="">${none}</option>${options.map(([id, words]) => html`<option value=${id} key=${id}>${words}</option>`)}</select></label>`;
+  /** @param {string} name @param {string} title @param {string} none @param {[string, string][]} options */
+  const select = (name, title, none, options) => html`<label class="field"><span>${title}</span><select class="input" value=${query.get(name) ?? ''} onChange=${typed((value) => setQuery({ [name]: value }))}><option value="">${none}</option>${options.map(([id, words]) => html`<option value=${id} key=${id}>${words}</option>`)}</select></label>`;
   const any = filters.some((f) => query.get(f));
   const [open, setOpen] = useState(any);
   const timer = useRef(0);
-  const later = (name) => (e) => { clearTimeout(timer.current); const { value } = e.target; timer.current = setTimeout(() => setQuery({ [name]: value.trim() }), 200); };
-  return html`<form class=${`filters ${open ? '' : 'closed'}`} role="search" aria-label="Filter sessions" onSubmit=${(e) => e.preventDefault()}>
+  /** @param {string} name */
+  const later = (name) => typed((value) => { clearTimeout(timer.current); timer.current = setTimeout(() => setQuery({ [name]: value.trim() }), 200); });
+  return html`<form class=${`filters ${open ? '' : 'closed'}`} role="search" aria-label="Filter sessions" onSubmit=${/** @param {Event} e */ (e) => e.preventDefault()}>
     <div class="wide"><label class="field grow"><span>Name begins with</span><input class="input" id="filter" placeholder="All sessions" spellcheck="false" autocomplete="off" defaultValue=${query.get('name') ?? ''} key=${`n${any}`} onInput=${later('name')} /></label><button type="button" class="btn toggle" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Filters</button></div>
     ${select('state', 'State', 'Any', states.map((s) => [s, s.replaceAll('_', ' ')]))}
     ${select('waits_for', 'Waits for', 'Anything', waits.map((s) => [s, s.replaceAll('_', ' ')]))}
@@ -65,18 +70,20 @@ function Filters({ query }) {
   </form>`;
 }
 
-/** A box that starts a run, in a new or an old session. */
+/** A box that starts a run, in a new or an old session. @param {{ close: () => void }} props */
 function NewRun({ close }) {
   const agents = ['default', ...(caller.value?.agents ?? []).filter((a) => a !== 'default')];
   const [form, setForm] = useState({ sid: `s-${Math.random().toString(36).slice(2, 8)}`, agent: caller.value?.agents?.[0] ?? 'default', input: '', key: newKey() });
   const [error, setError] = useState(/** @type {Error | null} */ (null));
-  const set = (name) => (e) => setForm({ ...form, [name]: e.target.value, key: newKey() });
+  /** @param {string} name */
+  const set = (name) => typed((value) => setForm({ ...form, [name]: value, key: newKey() }));
+  /** @param {Event} e */
   const submit = async (e) => {
     e.preventDefault();
     try {
       await post(of(form.sid, '/runs'), { agent: form.agent, input: form.input }, form.key);
       go(`/s/${encodeURIComponent(form.sid)}`);
-    } catch (failed) { setError(failed); }
+    } catch (/** @type {any} */ failed) { setError(failed); }
   };
   return html`<${Dialog} title="Start a run" close=${close}><form onSubmit=${submit}>
     <label class="field"><span>Session: a new one, or one that exists</span><input class="input mono" required pattern="[A-Za-z0-9_\\-]{1,64}" value=${form.sid} onInput=${set('sid')} /></label>
@@ -87,12 +94,13 @@ function NewRun({ close }) {
   </form><//>`;
 }
 
-/** The rows of the address, and those that came since. */
+/** The rows of the address, and those that came since. @param {URLSearchParams} query @param {{ current: HTMLElement | null }} element */
 function useRows(query, element) {
-  const [list, setList] = useState(/** @type {any} */ ({}));
-  const [came, setCame] = useState(new Map());
+  const [list, setList] = useState(/** @type {{ rows?: API.SessionRow[], next?: string, error?: Error }} */ ({}));
+  const [came, setCame] = useState(/** @type {Map<string, API.SessionRow>} */ (new Map()));
   const isBusy = () => element.current?.contains(document.activeElement) || element.current?.matches(':hover');
   const key = filters.map((f) => query.get(f)).join('\n');
+  /** @param {API.SessionRow[]} rows @param {typeof came} more */
   const merge = (rows, more) => {
     const next = rows.filter((r) => !more.has(r.session));
     return [...[...more.values()].filter((r) => matches(r, query)), ...next].sort((a, b) => (b.at ?? 0) - (a.at ?? 0));
@@ -112,21 +120,24 @@ function useRows(query, element) {
     });
     return () => { ended = true; stop(); };
   }, [key]);
+  /** @param {typeof came} taken */
   const take = (taken) => setCame((was) => new Map([...was].filter(([sid, row]) => taken.get(sid) !== row))); // not what came meanwhile
-  const show = () => { setList((was) => ({ ...was, rows: merge(was.rows, came) })); take(came); };
+  const show = () => { setList((was) => ({ ...was, rows: merge(was.rows ?? [], came) })); take(came); };
   // What changes in rows that are shown, shows at once; what would move rows, waits.
   useEffect(() => {
-    if (!came.size || !list.rows) return;
+    const { rows } = list;
+    if (!came.size || !rows) return;
     if (!isBusy()) { show(); return; }
-    const known = new Map([...came].filter(([sid]) => list.rows.some((r) => r.session === sid)));
+    const known = new Map([...came].filter(([sid]) => rows.some((r) => r.session === sid)));
     if (known.size) {
-      setList((was) => ({ ...was, rows: was.rows.map((r) => known.get(r.session) ?? r) }));
+      setList((was) => ({ ...was, rows: was.rows?.map((r) => known.get(r.session) ?? r) }));
       take(known);
     }
   }, [came, list]);
   const more = () => get(pathOf(query, list.next)).then((page) => {
-    const known = new Set(list.rows.map((r) => r.session));
-    setList({ rows: [...list.rows, ...page.sessions.filter((r) => !known.has(r.session))], next: page.next });
+    const rows = list.rows ?? [];
+    const known = new Set(rows.map((r) => r.session));
+    setList({ rows: [...rows, ...page.sessions.filter((r) => !known.has(r.session))], next: page.next });
   }, (error) => setList({ ...list, error }));
   const waiting = [...came.values()].filter((r) => matches(r, query)).length;
   return { ...list, waiting, show, more };
@@ -139,6 +150,7 @@ export function Sessions() {
   const [starting, setStarting] = useState(false);
   useEffect(() => { document.title = 'Sessions · Refold'; }, []);
   useEffect(() => {
+    /** @param {KeyboardEvent} e */
     const press = (e) => pressed(e, {
       '/': () => document.getElementById('filter')?.focus(), j: () => moveRow(1, '.rowlink'), k: () => moveRow(-1, '.rowlink'),
     });

@@ -4,7 +4,7 @@ import { get, of } from './api.js';
 import { Empty, Tree, loaded, place, setQuery, useLoaded } from './ui.js';
 import { number, plain } from './text.js';
 
-/** Paths at which two states differ. */
+/** Paths at which two states differ. @param {API.ChangeList} props */
 export function Changes({ changes, more }) {
   if (!changes.length) return html`<p class="label">Nothing differs.</p>`;
   return html`<div class="table-wrap"><table class="changes"><colgroup><col style=${{ width: '30%' }} /><col /><col /></colgroup><thead><tr><th>Path</th><th>Before</th><th>After</th></tr></thead>
@@ -12,6 +12,7 @@ export function Changes({ changes, more }) {
     ${more ? html`<p class="label">There are more: only the first ${changes.length} are shown.</p>` : null}`;
 }
 
+/** @param {Pick<Panel, 'sid' | 'pin' | 'seq'>} props */
 function Diff({ sid, pin, seq }) {
   const state = useLoaded(async (stop) => (pin ? get(of(sid, `/diff?a=${pin}&b=${seq}`), stop) : undefined), [sid, pin, seq]);
   if (!pin) return html`<${Empty} title="Compare two events"><p>Pin the state at the cursor, then move the cursor.</p><button type="button" class="btn" onClick=${() => setQuery({ compare: seq })}>Pin event ${seq}</button><//>`;
@@ -21,7 +22,7 @@ function Diff({ sid, pin, seq }) {
 
 const parts = [['view', 'View'], ['record', 'Record'], ['diff', 'Compare']];
 
-/** @param {{ view: API.View, [more: string]: any }} props */
+/** @param {Panel} props */
 export function StatePanel({ sid, seq, shown, pin }) {
   const part = place.value.query.get('part') ?? 'view';
   const at = parts.some(([id]) => id === part) ? part : 'view';

@@ -6,6 +6,7 @@ import { useRepeated } from './fleet.js';
 import { Dialog, Empty, Link, Wrong, loaded } from './ui.js';
 import { number, plain, size, took } from './text.js';
 
+/** @type {Record<string, [string, string]>} */
 const durability = {
   always: ['good', 'Servers sync to disk before they acknowledge.'], replicated: ['good', 'Three or more servers have each event; not all of them sync every write.'],
   interval: ['warn', 'Servers sync every two minutes: a power failure may lose acknowledged events.'], unknown: ['', 'No server says how it syncs.'],
@@ -23,7 +24,7 @@ function Verify() {
     setJob({ differ: [], step: { sessions: 0, events: 0, differ: 0 } });
     try {
       await stream('/v1/verify', (step) => setJob((was) => ({ ...was, step, differ: [...was?.differ ?? [], ...step.session ? [step.session] : []].slice(0, 200) })), stop.current.signal);
-    } catch (error) {
+    } catch (/** @type {any} */ error) {
       setJob((was) => was && (error.name === 'AbortError' ? { ...was, stopped: true } : { ...was, error }));
     }
   };

@@ -6,9 +6,10 @@ import { html } from './preact.js';
 // characters; separators; variation selectors that hide; tags; lone surrogates.
 const unseen = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb]|\u{1d173}|[\u{e0000}-\u{e0fff}]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/gu;
 
-const escaped = (c) => `\\u{${c.codePointAt(0).toString(16)}}`;
+/** @param {string} c */
+const escaped = (c) => `\\u{${c.codePointAt(0)?.toString(16)}}`;
 
-/** Returns a text with escapes, as nodes. */
+/** Returns a text with escapes, as nodes. @param {any} text @returns {any} */
 export function plain(text) {
   if (typeof text !== 'string') return text;
   const nodes = [];
@@ -20,17 +21,17 @@ export function plain(text) {
   return from ? [...nodes, text.slice(from)] : text;
 }
 
-/** Returns a text with escapes, as a text: for attributes. */
+/** Returns a text with escapes, as a text: for attributes. @param {unknown} text */
 export const flat = (text) => String(text ?? '').replace(unseen, escaped);
 
 const shownMax = 64 << 10;
 
-/** A text of any length: its beginning, and a button for the rest. */
+/** A text of any length: its beginning, and a button for the rest. @param {string} text */
 export const limited = (text) => (text.length > shownMax ? `${text.slice(0, shownMax)}…` : text);
 
 const token = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/g;
 
-/** Returns JSON, or any text, as nodes with colours. */
+/** Returns JSON, or any text, as nodes with colours. @param {string} text */
 export function code(text) {
   const nodes = [];
   let from = 0;
@@ -45,7 +46,7 @@ export function code(text) {
   return [...nodes, plain(shown.slice(from))];
 }
 
-/** Returns JSON with line breaks; text that is none, as it is. Numbers keep their spelling. */
+/** Returns JSON with line breaks; text that is none, as it is. Numbers keep their spelling. @param {string} text */
 export function pretty(text) {
   let out = '';
   let depth = 0;
@@ -62,22 +63,24 @@ export function pretty(text) {
   return out;
 }
 
+/** @param {number} n */
 const two = (n) => String(n).padStart(2, '0');
+/** @param {Date} d */
 const clock = (d) => `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 
-/** A time of day, with milliseconds. */
+/** A time of day, with milliseconds. @param {number} ms */
 export function timeOf(ms) {
   const d = new Date(ms);
   return `${clock(d)}.${String(d.getMilliseconds()).padStart(3, '0')}`;
 }
 
-/** A day and a time. */
+/** A day and a time. @param {number} ms */
 export function dateOf(ms) {
   const d = new Date(ms);
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${clock(d)}`;
 }
 
-/** How long something took. */
+/** How long something took. @param {number} ms */
 export function took(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
@@ -89,7 +92,7 @@ export function took(ms) {
   return `${Math.floor(ms / size)} ${unit}${rest ? ` ${rest} ${less}` : ''}`;
 }
 
-/** How long ago a time was. */
+/** How long ago a time was. @param {number} ms @param {number} now */
 export function ago(ms, now) {
   const past = now - ms;
   if (past < 1500) return 'now';
@@ -100,8 +103,10 @@ export function ago(ms, now) {
 }
 
 const grouped = new Intl.NumberFormat('en-US');
+/** @param {number | null} [n] */
 export const number = (n) => (n === undefined || n === null ? '–' : grouped.format(n).replaceAll(',', '\u202f'));
 
+/** @param {number} n */
 export function size(n) {
   if (n < 1024) return `${n} B`;
   const units = ['KiB', 'MiB', 'GiB', 'TiB'];
@@ -110,5 +115,5 @@ export function size(n) {
   return `${n < 10 ? n.toFixed(1) : Math.round(n)} ${units[at]}`;
 }
 
-/** Cost in micro-units. */
+/** Cost in micro-units. @param {number} [micro] */
 export const cost = (micro) => (micro ? (micro / 1e6).toFixed(micro < 10_000 ? 4 : 2) : '–');

@@ -2,14 +2,17 @@
 // so that a burst after hours of waiting can be read.
 import { html, useLayoutEffect, useMemo, useRef, useState } from './preact.js';
 import { get, of } from './api.js';
-import { Empty, loaded, now, place, setQuery, useLoaded } from './ui.js';
+import { Empty, loaded, now, place, setQuery, typed, useLoaded } from './ui.js';
 import { dateOf, flat, plain, timeOf, took } from './text.js';
 
 const working = new Set(['attempt', 'call', 'step', 'compaction', 'space']);
 const breakPart = 0.02; // of the whole span: a longer gap is a break
 const breakWidth = 0.035; // of the width that a break gets
 
+/** @typedef {API.SpanShown} Span */
+/** @param {Span[]} all @param {(s: Span) => number} of */
 const least = (all, of) => all.reduce((n, s) => Math.min(n, of(s)), Infinity);
+/** @param {Span[]} all @param {(s: Span) => number} of */
 const most = (all, of) => all.reduce((n, s) => Math.max(n, of(s)), -Infinity);
 
 /**
@@ -21,8 +24,9 @@ const most = (all, of) => all.reduce((n, s) => Math.max(n, of(s)), -Infinity);
 export function scaleOf(spans, end, range) {
   const begin = range ? range[0] : least(spans, (s) => s.begin);
   const last = range ? range[1] : Math.max(begin + 1, most(spans, (s) => s.end || end));
-  const busy = spans.filter((s) => working.has(s.kind)).map((s) => [Math.max(begin, s.begin), Math.min(last, s.end || end)]).filter(([a, b]) => a <= b).sort((a, b) => a[0] - b[0]);
+  const busy = spans.filter((s) => working.has(s.kind)).map((s) => /** @type {[number, number]} */ ([Math.max(begin, s.begin), Math.min(last, s.end || end)])).filter(([a, b]) => a <= b).sort((a, b) => a[0] - b[0]);
   const marks = [[begin, begin], ...busy, [last, last]];
+  /** @type {[number, number][]} */
   const gaps = [];
   let reached = begin;
   for (const [from, to] of marks) {
@@ -33,7 +37,7 @@ export function scaleOf(spans, end, range) {
   const real = Math.max(1, last - begin - hidden);
   const room = Math.max(0.3, 1 - gaps.length * breakWidth);
   const each = gaps.length ? (1 - room) / gaps.length : 0;
-  /** The place of a time, 0 to 1. */
+  /** The place of a time, 0 to 1. @param {number} t */
   const at = (t) => {
     let x = 0;
     let from = begin;
@@ -46,7 +50,7 @@ export function scaleOf(spans, end, range) {
     }
     return Math.min(1, x + ((Math.max(from, Math.min(t, last)) - from) / real) * room);
   };
-  /** The time at a place: what at does, the other way round. */
+  /** The time at a place: what at does, the other way round. @param {number} place */
   const timeAt = (place) => {
     let low = begin;
     let high = last;
@@ -56,21 +60,27 @@ export function scaleOf(spans, end, range) {
   return { begin, last, gaps, at, timeAt };
 }
 
+/** @type {Record<string, string>} */
 const kindsOf = { run: 'run', turn: 'turn', attempt: 'attempt', call: 'call', group: 'group', approval: 'approval', step: 'attempt', compaction: 'attempt', space: 'call', wake: 'wake' };
+
+/** A span, and how deep it is in the tree. @typedef {Span & { depth: number }} Bar */
 
 /**
  * Orders spans as a tree: children after their parents, by their beginning.
  * @param {API.SpanShown[]} spans
  */
 export function treeOf(spans) {
+  /** @type {Map<string, Span[]>} */
   const children = new Map();
   const places = new Set(spans.map((s) => s.place));
   for (const s of spans) {
     const parent = s.parent && places.has(s.parent) && s.parent !== s.place ? s.parent : '';
     if (!children.has(parent)) children.set(parent, []);
-    children.get(parent).push(s);
+    children.get(parent)?.push(s);
   }
+  /** @type {Bar[]} */
   const rows = [];
+  /** @param {string} parent @param {number} depth */
   const add = (parent, depth) => {
     for (const s of (children.get(parent) ?? []).sort((a, b) => a.begin - b.begin)) {
       rows.push({ ...s, depth });
@@ -81,10 +91,10 @@ export function treeOf(spans) {
   return rows;
 }
 
-/** What became of it, as a shape. */
+/** What became of it, as a shape. @param {Span} s */
 const shapeOf = (s) => (s.outcome === 'outcome_unknown' || s.code === 'outcome_unknown' ? 'unknown' : s.code === 'deadline_exceeded' || s.code === 'approval_expired' ? 'overdue' : s.outcome === 'cancelled' || s.code === 'cancelled' ? 'withdrawn' : s.failed ? 'failed' : '');
 
-/** @param {{ s: API.SpanShown & { depth: number }, [more: string]: any }} props */
+/** @typedef {ReturnType<typeof scaleOf>} Scale @param {{ s: Bar, scale: Scale, end: number, cursor: unknown, style: Style, n: number }} props */
 function Line({ s, scale, end, cursor, style, n }) {
   const left = scale.at(s.begin);
   const right = scale.at(s.end || end);
@@ -100,13 +110,14 @@ function Line({ s, scale, end, cursor, style, n }) {
 
 /**
  * All of the time in little, of which a range can be chosen by dragging.
- * @param {{ spans: API.SpanShown[], [more: string]: any }} props
+ * @param {{ spans: Span[], end: number, range: [number, number] | null, choose: (range: number[] | null) => void }} props
  */
 function Overview({ spans, end, range, choose }) {
   const ref = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const from = useRef(/** @type {number | null} */ (null));
   const dragged = useRef(/** @type {[number, number] | null} */ (null)); // what is dragged now: events may come before it is drawn
   const [drag, draw] = useState(/** @type {[number, number] | null} */ (null));
+  /** @param {[number, number] | null} part */
   const setDrag = (part) => { dragged.current = part; draw(part); };
   const scale = useMemo(() => scaleOf(spans, end), [spans, end]);
   useLayoutEffect(() => {
@@ -116,6 +127,7 @@ function Overview({ spans, end, range, choose }) {
     const width = canvas.clientWidth * devicePixelRatio;
     canvas.width = width;
     canvas.height = 36 * devicePixelRatio;
+    /** @type {Record<string, string>} */
     const colors = {};
     for (const name of ['--bad', '--tool', '--warn', '--line-strong', '--accent']) { // the browser resolves what themes say
       canvas.style.color = `var(${name})`;
@@ -130,8 +142,11 @@ function Overview({ spans, end, range, choose }) {
       pen.fillRect(x, (3 + lane * 5) * devicePixelRatio, Math.max(1, scale.at(s.end || end) * width - x), 4 * devicePixelRatio);
     }
   });
+  /** @param {PointerEvent} e */
   const place = (e) => { const box = /** @type {HTMLElement} */ (ref.current).getBoundingClientRect(); return Math.max(0, Math.min(1, (e.clientX - box.left) / box.width)); };
+  /** @param {PointerEvent & { currentTarget: HTMLElement }} e */
   const down = (e) => { from.current = place(e); setDrag([from.current, from.current]); e.currentTarget.setPointerCapture(e.pointerId); };
+  /** @param {PointerEvent} e */
   const move = (e) => { if (from.current !== null) { const x = place(e); setDrag([Math.min(from.current, x), Math.max(from.current, x)]); } };
   const up = () => {
     const part = dragged.current;
@@ -147,20 +162,21 @@ function Overview({ spans, end, range, choose }) {
 const screen = 540; // pixels of rows that are seen at once
 const over = 8; // rows that are drawn beyond them
 
-/** The rows that are seen, and a few more. */
+/** The rows that are seen, and a few more. @param {{ rows: Bar[], draw: (s: Bar, style: Style, n: number) => Drawn, children: Drawn }} props */
 function Rows({ rows, draw, children }) {
   const ref = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [top, setTop] = useState(0);
   const tall = matchMedia('(max-width: 719px)').matches ? 34 : 26;
   const from = Math.max(0, Math.min(Math.floor(top / tall), rows.length - 1) - over);
   const to = Math.min(rows.length, from + Math.ceil(screen / tall) + 2 * over);
-  return html`<div class="rows" ref=${ref} tabIndex="0" role="group" aria-label=${`${rows.length} bars`} style=${{ maxHeight: `${screen}px` }} onScroll=${(e) => setTop(e.target.scrollTop)}>${children}
+  return html`<div class="rows" ref=${ref} tabIndex="0" role="group" aria-label=${`${rows.length} bars`} style=${{ maxHeight: `${screen}px` }} onScroll=${/** @param {Event & { target: HTMLElement }} e */ (e) => setTop(e.target.scrollTop)}>${children}
     <div style=${{ height: `${rows.length * tall}px`, position: 'relative' }}>${rows.slice(from, to).map((s, i) => draw(s, { position: 'absolute', top: `${(from + i) * tall}px`, left: 0, right: 0 }, from + i))}</div></div>`;
 }
 
-const runsOf = (spans) => [...new Set(spans.map((s) => s.run).filter(Boolean))].sort((a, b) => a - b);
+/** @param {Span[]} spans */
+const runsOf = (spans) => [...new Set(spans.map((s) => s.run ?? 0).filter(Boolean))].sort((a, b) => a - b);
 
-/** @param {{ events: API.EventHead[], [more: string]: any }} props */
+/** @param {Panel} props */
 export function Timeline({ sid, seq, at, events, index }) {
   const last = events.at(-1)?.seq;
   const state = useLoaded((stop) => get(of(sid, '/timeline'), stop), [sid, last]);
@@ -169,7 +185,7 @@ export function Timeline({ sid, seq, at, events, index }) {
   return loaded(state, ({ spans: all }) => html`<${Drawn} all=${all} run=${Number(query.get('run')) || 0} range=${range.length === 2 && range[0] < range[1] ? range : null} timers=${query.get('timers') === '1'} at=${at ? events[index]?.time : 0} seq=${seq} />`, 8);
 }
 
-/** @param {{ all: API.SpanShown[], [more: string]: any }} props */
+/** @param {{ all: Span[], run: number, range: [number, number] | null, timers: boolean, at: number, seq: number }} props */
 function Drawn({ all, run, range, timers, at, seq }) {
   const runs = useMemo(() => runsOf(all), [all]);
   const chosen = run && runs.includes(run) ? run : runs.at(-1);
@@ -178,17 +194,17 @@ function Drawn({ all, run, range, timers, at, seq }) {
   const spans = useMemo(() => (timers ? ofRun : ofRun.filter((s) => s.kind !== 'wake')), [ofRun, timers]);
   if (!spans.length) return html`<${Empty} title="Nothing took time yet"><p>Runs, turns and calls are shown here.</p><//>`;
   const open = spans.some((s) => !s.end);
-  const end = open ? Math.max(now.value, most(spans, (s) => s.end || s.begin)) : most(spans, (s) => s.end);
+  const end = open ? Math.max(now.value, most(spans, (s) => s.end || s.begin)) : most(spans, (s) => s.end ?? 0);
   const scale = scaleOf(spans, end, range);
   const middles = scale.gaps.map(([a, b]) => [b - a, (scale.at(a) + scale.at(b)) / 2]);
   const room = !middles.some(([, x]) => x > 0.8); // beside the label of a break
   const rows = treeOf(range ? spans.filter((s) => s.begin <= range[1] && (s.end || end) >= range[0]) : spans);
-  return html`<div class="card-head"><label class="row"><span class="label">Run</span><select class="input" value=${run === -1 ? '-1' : chosen} onChange=${(e) => setQuery({ run: e.target.value, range: '' })}>${runs.map((r) => html`<option key=${r} value=${r}>${r}</option>`)}<option value="-1">all</option></select></label>
-      ${wakes ? html`<label class="row check"><input type="checkbox" checked=${timers} onChange=${(e) => setQuery({ timers: e.target.checked ? '1' : '' })} /><span class="label">${wakes} timer${wakes > 1 ? 's' : ''}</span></label>` : null}
+  return html`<div class="card-head"><label class="row"><span class="label">Run</span><select class="input" value=${run === -1 ? '-1' : chosen} onChange=${typed((value) => setQuery({ run: value, range: '' }))}>${runs.map((r) => html`<option key=${r} value=${r}>${r}</option>`)}<option value="-1">all</option></select></label>
+      ${wakes ? html`<label class="row check"><input type="checkbox" checked=${timers} onChange=${/** @param {FieldEvent} e */ (e) => setQuery({ timers: e.target.checked ? '1' : '' })} /><span class="label">${wakes} timer${wakes > 1 ? 's' : ''}</span></label>` : null}
       <span class="label grow" id="span">${dateOf(scale.begin)} · ${took(scale.last - scale.begin)}${scale.gaps.length ? ` · ${scale.gaps.length} break${scale.gaps.length > 1 ? 's' : ''} in which nobody worked` : ''}${range ? ` · ${rows.length} of ${spans.length} bars` : ''}</span>
       ${range ? html`<button type="button" class="btn" onClick=${() => setQuery({ range: '' })}>The whole time</button>` : null}</div>
-    <div class="timeline"><${Overview} spans=${spans} end=${end} range=${range} choose=${(r) => setQuery({ range: r ? r.join('-') : '' })} /><div class="lines">
-      <${Rows} rows=${rows} draw=${(s, style, n) => html`<${Line} key=${s.place} s=${s} scale=${scale} end=${end} cursor=${s.seq === seq && at} style=${style} n=${n} />`}>
+    <div class="timeline"><${Overview} spans=${spans} end=${end} range=${range} choose=${/** @param {number[] | null} r */ (r) => setQuery({ range: r ? r.join('-') : '' })} /><div class="lines">
+      <${Rows} rows=${rows} draw=${/** @type {(s: Bar, style: Style, n: number) => Drawn} */ (s, style, n) => html`<${Line} key=${s.place} s=${s} scale=${scale} end=${end} cursor=${s.seq === seq && at} style=${style} n=${n} />`}>
         <div class="ruler" aria-hidden="true"><span style=${{ left: 0 }}>${timeOf(scale.begin)}</span>${room ? html`<span class="to" style=${{ left: '100%' }}>${timeOf(scale.last)}</span>` : null}${middles.map(([ms, x]) => html`<span class=${`break ${x > 0.9 ? 'to' : ''}`} key=${x} style=${{ left: `${x > 0.9 ? 100 : x * 100}%` }}>${took(ms)}</span>`)}</div>
         <div class="over" style=${{ height: `calc(${rows.length} * var(--row))` }} aria-hidden="true">
           ${middles.map(([ms, x]) => html`<div class="gap" key=${x} data-refold-gap=${ms} style=${{ left: `${x * 100}%` }}></div>`)}

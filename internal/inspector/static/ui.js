@@ -12,7 +12,7 @@ export const place = signal({ path: location.pathname.slice(base.length), query:
 const readPlace = () => { place.value = { path: location.pathname.slice(base.length), query: new URLSearchParams(location.search) }; };
 addEventListener('popstate', readPlace);
 
-/** Goes to a page. */
+/** Goes to a page. @param {string} path */
 export function go(path) {
   if (path === location.pathname.slice(base.length) + location.search) return;
   history.pushState(null, '', base + path);
@@ -20,7 +20,7 @@ export function go(path) {
   if (!path.startsWith(`${location.pathname}?`)) scrollTo(0, 0);
 }
 
-/** Changes parts of the query, without an entry of the history of its own. */
+/** Changes parts of the query, without an entry of the history of its own. @param {Record<string, any>} changes */
 export function setQuery(changes) {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
@@ -32,11 +32,12 @@ export function setQuery(changes) {
   readPlace();
 }
 
-/** A part of the query, as a signal. */
+/** A part of the query, as a signal. @param {string} name */
 export const queryOf = (name) => computed(() => place.value.query.get(name) ?? '');
 
-/** A link within the pages. */
+/** A link within the pages. @param {{ to: string, children: Drawn, [more: string]: any }} props */
 export function Link({ to, children, ...rest }) {
+  /** @param {MouseEvent} e */
   const press = (e) => {
     if (e.metaKey || e.ctrlKey || e.shiftKey || e.button) return;
     e.preventDefault();
@@ -45,19 +46,20 @@ export function Link({ to, children, ...rest }) {
   return html`<a href=${base + to} onClick=${press} ...${rest}>${children}</a>`;
 }
 
+/** @type {Record<string, string>} */
 const tones = {
   running: 'run', interrupting: 'run', completed: 'good', failed: 'bad', quarantined: 'bad', waiting_input: 'warn', paused: 'warn',
   succeeded: 'good', open: '', awaiting_approval: 'warn', outcome_unknown: 'bad',
 };
 
-/** A state: a mark, a word, and a colour. */
+/** A state: a mark, a word, and a colour. @param {{ state: string, waits?: string }} props */
 export function State({ state, waits }) {
   const needs = waits === 'approval' && state === 'running';
   const words = needs ? 'needs approval' : String(state || 'open').replaceAll('_', ' ');
   return html`<span class="state ${needs ? 'warn' : tones[state] ?? ''} ${state === 'running' && !needs ? 'pulse' : ''}">${words}</span>`;
 }
 
-/** How long ago, with the whole time as its title. */
+/** How long ago, with the whole time as its title. @param {{ at: number }} props */
 export const Ago = ({ at }) => html`<time class="num" dateTime=${new Date(at).toISOString()} title=${dateOf(at)}>${ago(at, now.value)}</time>`;
 
 const paths = {
@@ -66,12 +68,13 @@ const paths = {
   dark: 'M13.500 9.500A5.800 5.800 0 0 1 6.500 2.500a5.800 5.800 0 1 0 7 7z', system: 'M2.500 3h11a.8.8 0 0 1 .8.8v6.400a.8.8 0 0 1-.8.8h-11a.8.8 0 0 1-.8-.8V3.800A.8.8 0 0 1 2.500 3zM5.500 13.500h5',
 };
 
-/** A small picture, beside words or with a label of its own. */
+/** A small picture, beside words or with a label of its own. @param {{ name: keyof typeof paths }} props */
 export const Icon = ({ name }) => html`<svg class="icon-svg" viewBox="0 0 16 16" aria-hidden="true"><path d=${paths[name]} /></svg>`;
 
-/** A hash or a name that can be copied. */
+/** A hash or a name that can be copied. @param {{ text: string, shown?: string, what?: string }} props */
 export function Copy({ text, shown, what }) {
   const [done, setDone] = useState(false);
+  /** @param {MouseEvent} e */
   const press = (e) => {
     e.stopPropagation();
     navigator.clipboard?.writeText(text).then(() => { setDone(true); setTimeout(() => setDone(false), 1200); }, () => {});
@@ -79,15 +82,16 @@ export function Copy({ text, shown, what }) {
   return html`<button type="button" class="copy" onClick=${press} title=${`Copy ${what ?? 'it'}: ${flat(text)}`} aria-label=${`${flat(shown ?? text)}: copy ${what ?? 'it'}`}>${plain(shown ?? text)}<${Icon} name=${done ? 'check' : 'copy'} /></button>`;
 }
 
+/** @param {{ hash?: string, what?: string }} props */
 export const Hash = ({ hash, what }) => (hash ? html`<${Copy} text=${hash} shown=${hash.slice(0, 8)} what=${what ?? 'hash'} />` : null);
 
-/** What there is when there is nothing: never an empty page without a reason. */
+/** What there is when there is nothing: never an empty page without a reason. @param {{ title: string, children?: Drawn }} props */
 export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 
 /** Something is on its way. */
 export const Skeleton = ({ lines = 5 }) => html`<div class="skeleton" role="status" aria-label="Loading">${Array.from({ length: lines }, () => html`<i></i>`)}</div>`;
 
-/** Why something is not there, and a way to try again. */
+/** Why something is not there, and a way to try again. @param {{ error: Error, again?: () => void }} props */
 export const Wrong = ({ error, again }) => html`<div class="note bad" role="alert"><p>${plain(error.message)}</p>${error instanceof Problem ? html`<p class="label">${error.code}</p>` : null}${again ? html`<p><button type="button" class="btn" onClick=${again}>Try again</button></p>` : null}</div>`;
 
 /**
@@ -123,12 +127,16 @@ export function loaded(state, show, lines) {
   return state.error ? html`<div class="panel-body"><${Wrong} error=${state.error} again=${state.again} /></div>` : html`<${Skeleton} lines=${lines} />`;
 }
 
-/** Tabs: [{id, name, count}], by arrow keys too. */
+/**
+ * Tabs, by arrow keys too.
+ * @param {{ tabs: { id: string, name: string, count?: number | string }[], at: string, choose: (id: string) => void, label: string, children: Drawn }} props
+ */
 export function Tabs({ tabs, at, choose, label, children }) {
   const id = useId();
+  /** @param {KeyboardEvent} e */
   const key = (e) => {
     const i = tabs.findIndex((t) => t.id === at);
-    const next = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: tabs.length - 1 }[e.key];
+    const next = /** @type {Record<string, number>} */ ({ ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: tabs.length - 1 })[e.key];
     if (next === undefined) return;
     e.preventDefault();
     const to = tabs[(next + tabs.length) % tabs.length].id;
@@ -141,24 +149,30 @@ export function Tabs({ tabs, at, choose, label, children }) {
   </div>`;
 }
 
-/** A dialog. Escape, and the button Close, close it. */
+/** A dialog. Escape, and the button Close, close it. @param {{ title: string, close: () => void, children: Drawn }} props */
 export function Dialog({ title, close, children }) {
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
   useLayoutEffect(() => { ref.current?.showModal(); }, []);
-  return html`<dialog ref=${ref} aria-labelledby=${id} onClose=${close} onClick=${(e) => { if (e.target === ref.current) ref.current?.close(); }}>
+  return html`<dialog ref=${ref} aria-labelledby=${id} onClose=${close} onClick=${/** @param {Event} e */ (e) => { if (e.target === ref.current) ref.current?.close(); }}>
     <div class="card-head"><h2 class="grow" id=${id}>${title}</h2><button type="button" class="btn bare" onClick=${() => ref.current?.close()}>Close</button></div>
     ${children}
   </dialog>`;
 }
 
-/** Code in its own colours. */
+/** Returns a handler that passes on what a field holds. @param {(value: string) => void} take */
+export const typed = (take) => (/** @type {FieldEvent} */ e) => take(e.target.value);
+
+/** Code in its own colours. @param {{ text: string, exact?: boolean, flatten?: boolean }} props */
 export const Code = ({ text, exact, flatten }) => {
   const nodes = useMemo(() => code(exact ? text : pretty(text)), [text, exact]);
   return html`<pre class="code ${flatten ? 'flat' : ''}" tabIndex="0">${nodes}</pre>`;
 };
 
-/** A component of a module that is loaded when it is first shown: lines of a skeleton stand for it meanwhile. */
+/**
+ * A component of a module that is loaded when it is first shown: lines of a skeleton stand for it meanwhile.
+ * @type {(load: () => Promise<Record<string, any>>, name: string, lines?: number) => (props: any) => Drawn}
+ */
 export function lazy(load, name, lines = 5) {
   return (props) => {
     const state = useLoaded(load, []);
@@ -168,7 +182,7 @@ export function lazy(load, name, lines = 5) {
   };
 }
 
-/** Gives a text to the browser as a file, which it never shows. */
+/** Gives a text to the browser as a file, which it never shows. @param {string} name @param {string} text */
 export function save(name, text) {
   const url = URL.createObjectURL(new Blob([text], { type: 'application/octet-stream' }));
   const link = document.createElement('a');
@@ -181,7 +195,7 @@ export function save(name, text) {
 const briefMax = 4 << 10;
 const openMax = 64 << 10;
 
-/** A text of any length: its beginning, more of it, and all of it as a file. */
+/** A text of any length: its beginning, more of it, and all of it as a file. @param {{ text: string, name: string }} props */
 export function Payload({ text, name }) {
   const [open, setOpen] = useState(false);
   const long = text.length > (open ? openMax : briefMax);
@@ -191,7 +205,7 @@ export function Payload({ text, name }) {
 
 const treeMax = 200;
 
-/** A value of JSON as a tree. */
+/** A value of JSON as a tree. @param {{ name?: string, value: unknown, depth?: number, open?: number }} props */
 export function Tree({ name, value, depth = 0, open = 1 }) {
   const head = name === undefined ? null : html`<span class="k">${plain(name)}</span>: `;
   if (value === null || typeof value !== 'object') {
@@ -203,7 +217,7 @@ export function Tree({ name, value, depth = 0, open = 1 }) {
   const [shown, setShown] = useState(depth < open);
   const count = html`<span class="nul">${isList ? `[${entries.length}]` : `{${entries.length}}`}</span>`;
   if (entries.length === 0) return html`<div class="leaf">${head}<span class="nul">${isList ? '[]' : '{}'}</span></div>`;
-  return html`<details open=${shown} onToggle=${(e) => { if (e.target === e.currentTarget) setShown(e.currentTarget.open); }}><summary>${head}${count}</summary>${shown ? html`<div>
+  return html`<details open=${shown} onToggle=${/** @param {Event & { currentTarget: HTMLDetailsElement }} e */ (e) => { if (e.target === e.currentTarget) setShown(e.currentTarget.open); }}><summary>${head}${count}</summary>${shown ? html`<div>
     ${entries.slice(0, treeMax).map(([k, v]) => html`<${Tree} key=${k} name=${k} value=${v} depth=${depth + 1} open=${open} />`)}
     ${entries.length > treeMax ? html`<div class="leaf nul">… ${entries.length - treeMax} more</div>` : null}</div>` : null}</details>`;
 }

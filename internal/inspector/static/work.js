@@ -4,8 +4,10 @@ import { get, of } from './api.js';
 import { Ago, Code, Empty, Hash, State, loaded, now, place, setQuery, useLoaded } from './ui.js';
 import { number, plain, size, took } from './text.js';
 
+/** @param {string} [hash] */
 const hueOf = (hash) => (hash ? Number.parseInt(hash.slice(0, 6), 16) % 360 : 0);
 
+/** @param {{ t: API.ToolShown }} props */
 function Tool({ t }) {
   return html`<div class=${`tool ${t.offered ? '' : 'off'}`}><span class="place">${t.place || ''}</span>
     <div><b class="mono">${plain(t.tool_name)}</b>${t.tool_id === t.tool_name ? null : html` <span class="label mono">${plain(t.tool_id)}</span>`}${t.why === 'offered' ? null : html`<div class=${t.offered ? 'label' : 'soft'}>${plain(t.why)}</div>`}
@@ -13,7 +15,7 @@ function Tool({ t }) {
     <div class="row wrap" style=${{ justifyContent: 'flex-end' }}>${t.approval && t.approval !== 'never' ? html`<span class="tag warn">${t.approval === 'always' ? 'asks a person' : 'asks a person if'}</span>` : null}${t.retry_safe ? html`<span class="tag">retry-safe</span>` : null}<span class="tag mono">${plain(t.executor)}</span></div></div>`;
 }
 
-/** @param {{ view: API.View, events: API.EventHead[], [more: string]: any }} props */
+/** @param {Panel} props */
 export function Tools({ sid, view, events, seq }) {
   const wanted = place.value.query.get('turn') || view.turn?.effect?.replace(/a\d+$/, '') || '';
   const state = useLoaded(async (stop) => (wanted ? get(of(sid, `/tools?turn=${wanted}`), stop) : null), [sid, wanted, events.length ? seq : 0]);
@@ -32,17 +34,20 @@ export function Tools({ sid, view, events, seq }) {
   }, 8);
 }
 
-/** One call of a batch, and why it stands where it does. */
+/** One call of a batch, and why it stands where it does. @param {{ c: API.BatchCall, all: API.BatchCall[] }} props */
 function Job({ c, all }) {
+  const conflicts = c.conflicts ?? [];
+  /** @param {API.BatchCall} a @param {API.BatchCall} b */
+  const shared = ({ key: a = '' }, { key: b = '' }) => (a.length < b.length ? a : b);
   return html`<div class="job" data-refold-call=${c.call}><div class="row"><b class="mono clip grow">${plain(c.tool)}</b><${State} state=${c.status} /></div><span class="label mono">${c.call}</span>
     ${c.key ? html`<span class="label">${c.access === 'read' ? 'reads' : 'writes'} <span class="mono">${plain(c.key)}</span></span>` : null}
-    ${(c.conflicts ?? []).slice(-3).map((i) => html`<span class="label conflict" key=${i}>after <span class="mono">${all[i].call}</span>: ${c.parallel_safe && all[i].parallel_safe ? html`both use <span class="mono">${plain(c.key.length < all[i].key.length ? c.key : all[i].key)}</span>` : `${plain(c.parallel_safe ? all[i].tool : c.tool)} runs alone`}</span>`)}
-    ${c.conflicts?.length > 3 ? html`<span class="label">and after ${c.conflicts.length - 3} earlier ones</span>` : null}
+    ${conflicts.slice(-3).map((i) => html`<span class="label conflict" key=${i}>after <span class="mono">${all[i].call}</span>: ${c.parallel_safe && all[i].parallel_safe ? html`both use <span class="mono">${plain(shared(c, all[i]))}</span>` : `${plain(c.parallel_safe ? all[i].tool : c.tool)} runs alone`}</span>`)}
+    ${conflicts.length > 3 ? html`<span class="label">and after ${conflicts.length - 3} earlier ones</span>` : null}
     ${c.asked_by ? html`<span class="tag warn">asked by ${plain(c.asked_by)}</span>` : null}
     ${c.code ? html`<span class="tag bad clip">${plain(c.code)}</span>` : null}${c.detail ? html`<span class="label">${plain(c.detail)}</span>` : null}</div>`;
 }
 
-/** @param {{ view: API.View, [more: string]: any }} props */
+/** @param {Panel} props */
 export function Batch({ sid, view }) {
   const { batch: seen, seq } = view;
   const state = useLoaded(async (stop) => (seen ? get(of(sid, `/batch?at=${seq}`), stop) : null), [sid, seen ? seq : 0]);
@@ -59,7 +64,7 @@ export function Batch({ sid, view }) {
   }, 5);
 }
 
-/** @param {{ events: API.EventHead[], [more: string]: any }} props */
+/** @param {Panel} props */
 export function Effects({ sid, events, seq, at }) {
   const state = useLoaded((stop) => get(of(sid, '/effects'), stop), [sid, events.length]);
   return loaded(state, (d) => {

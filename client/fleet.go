@@ -78,6 +78,7 @@ type StatedActor struct {
 	Version       string
 	Owned         []int  // lanes that it owns
 	Takeovers     uint64 // times that it became the owner of a lane, since its start
+	Events        uint64 // that it folded and whose outputs it stored, since its start
 	Sessions      int64  // in memory
 	SessionsBytes int64  // memory that these take, about
 }
@@ -168,7 +169,7 @@ func (c *Client) statedActors(ctx context.Context) (map[string]*StatedActor, err
 	for _, r := range running {
 		var s presence.ActorStats
 		if json.Unmarshal(stats[r.ID], &s) == nil {
-			all[r.Metadata["instance"]] = &StatedActor{Version: cmp.Or(r.Metadata["version"], r.Version), Owned: s.Owned, Takeovers: s.Takeovers, Sessions: s.Sessions, SessionsBytes: s.Bytes}
+			all[r.Metadata["instance"]] = &StatedActor{Version: cmp.Or(r.Metadata["version"], r.Version), Owned: s.Owned, Takeovers: s.Takeovers, Events: s.Events, Sessions: s.Sessions, SessionsBytes: s.Bytes}
 		}
 	}
 	return all, nil

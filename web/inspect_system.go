@@ -80,7 +80,7 @@ func actorOf(a *client.RunningActor) ActorShown {
 		Rules: a.Rules, NotReady: a.NotReady,
 	}
 	if s := a.Stated; s != nil {
-		shown.Work = &ActorWork{Version: s.Version, Owned: append([]int{}, s.Owned...), Takeovers: s.Takeovers, Sessions: s.Sessions, SessionsBytes: s.SessionsBytes}
+		shown.Work = &ActorWork{Version: s.Version, Owned: append([]int{}, s.Owned...), Takeovers: s.Takeovers, Events: s.Events, Sessions: s.Sessions, SessionsBytes: s.SessionsBytes}
 	}
 	return shown
 }

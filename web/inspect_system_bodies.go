@@ -102,6 +102,8 @@ type ActorWork struct {
 	Owned []int `json:"owned" lim:"item=0.."`
 	// Times that it became the owner of a lane, since its start.
 	Takeovers uint64 `json:"takeovers"`
+	// Events that it folded and whose outputs it stored, since its start.
+	Events uint64 `json:"events"`
 	// Sessions in memory.
 	Sessions int64 `json:"sessions" lim:"0.."`
 	// Memory that these take, in bytes.

@@ -358,7 +358,7 @@ func TestInspectSystem(t *testing.T) {
 		t.Errorf("got %+v", fleet)
 	}
 	actor := fleet.SessionActors[0]
-	if actor.Rules != session.RulesVersion || actor.Work == nil || actor.Work.Takeovers != uint64(fleet.Lanes) || len(actor.Work.Owned) != fleet.Lanes || actor.Work.Version == "" {
+	if actor.Rules != session.RulesVersion || actor.Work == nil || actor.Work.Takeovers != uint64(fleet.Lanes) || actor.Work.Events == 0 || len(actor.Work.Owned) != fleet.Lanes || actor.Work.Version == "" {
 		t.Errorf("got %+v, %+v, want the owner of %d lanes", actor, actor.Work, fleet.Lanes)
 	}
 	for i, lane := range fleet.LaneStates {

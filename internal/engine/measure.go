@@ -31,6 +31,9 @@ func (m *Meters) folding(e session.Event) (ended func()) {
 // finished counts events whose outputs are stored.
 func (m *Meters) finished(outputs []*outputs, now time.Time) {
 	for _, o := range outputs {
+		if o.failed == nil {
+			m.folded.Add(1)
+		}
 		if o.tally == nil {
 			continue
 		}
@@ -110,7 +113,7 @@ func (m *Meters) readOwned(yield func(v float64, labels ...string)) {
 
 // stats returns what `nats micro stats` and the inspector show of this host.
 func (h *Host) stats() presence.ActorStats {
-	all := presence.ActorStats{Owned: []int{}, Takeovers: h.meters.takenOver.Load()}
+	all := presence.ActorStats{Owned: []int{}, Takeovers: h.meters.takenOver.Load(), Events: h.meters.folded.Load()}
 	all.Lanes, _, _ = h.assignment.now()
 	h.meters.lanes.Range(func(number, running any) bool {
 		of := running.(*runningLane)

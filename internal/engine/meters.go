@@ -70,6 +70,7 @@ type Meters struct {
 
 	lanes     sync.Map      // number → *runningLane, for each lane that this process runs
 	takenOver atomic.Uint64 // takeovers, without a registry too
+	folded    atomic.Uint64 // events, likewise
 
 	foreign atomic.Pointer[func() (heartbeats, others uint64)] // messages of other systems; nil until the process is connected
 

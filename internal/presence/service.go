@@ -32,6 +32,7 @@ type ActorStats struct {
 	Lanes     []int  `json:"lanes"`          // that it runs, including those that it hands over
 	Owned     []int  `json:"owned"`          // of these, those that it owns
 	Takeovers uint64 `json:"takeovers"`      // times that it became the owner of a lane, since its start
+	Events    uint64 `json:"events"`         // that it folded and whose outputs it stored, since its start
 	Sessions  int64  `json:"sessions"`       // in memory
 	Bytes     int64  `json:"sessions_bytes"` // memory that these take, about
 }

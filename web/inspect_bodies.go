@@ -154,39 +154,41 @@ type StateShown struct {
 	Record json.RawMessage `json:"record" lim:"object"`
 }
 
-// Timeline is what took a session's time.
+// Timeline is what took a session's time: spans, in the order in which they began. It has
+// them as columns, which take a fifth of the bytes that objects would: the n-th value of
+// each column is of the n-th span.
 type Timeline struct {
-	// In the order in which they began.
-	Spans []SpanShown `json:"spans"`
-}
-
-// SpanShown is a part of a run: from when to when, and with what result.
-type SpanShown struct {
+	// Texts that columns name by their places. The first one is empty.
+	Names []string `json:"names" lim:"item=any"`
 	// Its name in the session, such as r1t2c0.
-	Place string `json:"place" lim:"any"`
-	// The place of the span that it is a part of.
-	Parent string `json:"parent,omitempty" lim:"any"`
-	// What it is: run, queue, pause, turn, step, attempt, compaction, retry_wait, group,
-	// call, approval, wake; or of one that is open, also space.
-	Kind string `json:"kind" lim:"any"`
-	// The run.
-	Run uint32 `json:"run,omitempty" lim:"1.."`
-	// Unix milliseconds.
-	Begin int64 `json:"begin"`
-	// Unix milliseconds. Absent: it is open.
-	End int64 `json:"end,omitempty"`
-	// Sequence of the event that ended it, or that began an open one.
-	Seq uint64 `json:"seq,omitempty" lim:"1.."`
-	// Model or tool.
-	Label string `json:"label,omitempty" lim:"any"`
-	// It failed, or was refused.
-	Failed bool `json:"failed,omitempty"`
-	// Why.
-	Code string `json:"code,omitempty" lim:"any"`
-	// How a person decided, or how the run or the call ended.
-	Outcome string `json:"outcome,omitempty" lim:"any"`
-	// Of an open one: Unix milliseconds, when it ends at the latest.
-	Deadline int64 `json:"deadline,omitempty"`
+	Places []string `json:"places" lim:"item=any"`
+	// Where the span is that it is a part of, counted from it: -2 is two spans earlier. 0: it
+	// is a part of none of these spans.
+	Parents []int `json:"parents"`
+	// What it is, in names: run, queue, pause, turn, step, attempt, compaction, retry_wait,
+	// group, call, approval, wake; or of one that is open, also space.
+	Kinds []int `json:"kinds" lim:"item=0.."`
+	// Its run, less the run of the span before it. The first one is less 0, as in all columns
+	// of differences.
+	Runs []int64 `json:"runs"`
+	// When it began, in Unix milliseconds, less that of the span before it.
+	Begins []int64 `json:"begins"`
+	// How long it took, in milliseconds. -1: it is open.
+	Took []int64 `json:"took" lim:"item=-1.."`
+	// Sequence of the event that ended it, or that began an open one, less that of the span
+	// before it.
+	Seqs []int64 `json:"seqs"`
+	// Model or tool, in names.
+	Labels []int `json:"labels" lim:"item=0.."`
+	// How a person decided, or how the run or the call ended, in names.
+	Outcomes []int `json:"outcomes" lim:"item=0.."`
+	// Why it failed, in names.
+	Codes []int `json:"codes" lim:"item=0.."`
+	// 1: it failed, or was refused.
+	Failed []int `json:"failed" lim:"item=0..1"`
+	// Of an open one: when it ends at the latest, in milliseconds after it began. 0: it has no
+	// deadline.
+	Deadlines []int64 `json:"deadlines" lim:"item=0.."`
 }
 
 // ToolsShown says which tools a turn was offered, and why not the others.

@@ -161,6 +161,37 @@ func TestInspectCheckpoints(t *testing.T) {
 	}
 }
 
+// span is a span of a timeline, whose times are Unix milliseconds.
+type span struct {
+	place, parent, kind, label, outcome, code string
+	run, begin, end, seq, deadline            int64
+	failed                                    bool
+}
+
+// spansOf reads the columns of a timeline.
+func spansOf(t *testing.T, line web.Timeline) (all []span) {
+	t.Helper()
+	var run, begin, seq int64
+	for i, place := range line.Places {
+		run, begin, seq = run+line.Runs[i], begin+line.Begins[i], seq+line.Seqs[i]
+		s := span{
+			place: place, kind: line.Names[line.Kinds[i]], label: line.Names[line.Labels[i]], outcome: line.Names[line.Outcomes[i]], code: line.Names[line.Codes[i]],
+			run: run, begin: begin, seq: seq, failed: line.Failed[i] == 1,
+		}
+		if line.Parents[i] != 0 {
+			s.parent = line.Places[i+line.Parents[i]]
+		}
+		if line.Took[i] >= 0 {
+			s.end = begin + line.Took[i]
+		}
+		if line.Deadlines[i] != 0 {
+			s.deadline = begin + line.Deadlines[i]
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
 // TestInspectWork: the timeline, the tools of each turn and the effects are those of the
 // session.
 func TestInspectWork(t *testing.T) {
@@ -168,11 +199,20 @@ func TestInspectWork(t *testing.T) {
 	w := bought(t)
 	var line web.Timeline
 	w.want(http.StatusOK, &line, "acme", "GET", "/v1/sessions/s/timeline", "")
-	places := map[string]string{}
-	for _, s := range line.Spans {
-		places[s.Place] = s.Kind
-		if s.Kind != "wake" && s.End == 0 || s.End != 0 && s.End < s.Begin { // a wake outlives what it was set for
-			t.Errorf("%s: got %d to %d, want it ended", s.Place, s.Begin, s.End)
+	var list web.EventList
+	w.want(http.StatusOK, &list, "acme", "GET", "/v1/sessions/s/events", "")
+	times := map[uint64]int64{}
+	for _, e := range list.Events {
+		times[e.Seq] = e.Time
+	}
+	places, spans := map[string]string{}, spansOf(t, line)
+	for _, s := range spans {
+		places[s.place] = s.kind
+		if s.kind != "wake" && s.end == 0 || s.end != 0 && s.end < s.begin { // a wake outlives what it was set for
+			t.Errorf("%s: got %d to %d, want it ended", s.place, s.begin, s.end)
+		}
+		if s.kind != "wake" && s.end != times[uint64(s.seq)] {
+			t.Errorf("%s: got its end at %d by event %d, which is of %d", s.place, s.end, s.seq, times[uint64(s.seq)])
 		}
 	}
 	for place, kind := range map[string]string{"w1": "wake", "r1": "run", "r1t1": "turn", "r1t1a1": "attempt", "r1t1c0": "call", "r1t1c0p": "approval", "r1t1g0": "group", "r2": "run"} {
@@ -181,9 +221,9 @@ func TestInspectWork(t *testing.T) {
 		}
 	}
 	var later web.Timeline
-	w.want(http.StatusOK, &later, "acme", "GET", fmt.Sprintf("/v1/sessions/s/timeline?from=%d", line.Spans[len(line.Spans)-1].End+1), "")
-	if len(later.Spans) != 1 || later.Spans[0].Place != "w1" {
-		t.Errorf("after the end: got %+v", later.Spans)
+	w.want(http.StatusOK, &later, "acme", "GET", fmt.Sprintf("/v1/sessions/s/timeline?from=%d", spans[len(spans)-1].end+1), "")
+	if rest := spansOf(t, later); len(rest) != 1 || rest[0].place != "w1" {
+		t.Errorf("after the end: got %+v", rest)
 	}
 	var tools web.ToolsShown
 	w.want(http.StatusOK, &tools, "acme", "GET", "/v1/sessions/s/tools?turn=r1t1", "")
@@ -222,9 +262,9 @@ func TestInspectOpenWork(t *testing.T) {
 	var line web.Timeline
 	w.want(http.StatusOK, &line, "acme", "GET", "/v1/sessions/s/timeline", "")
 	open := map[string]int64{}
-	for _, s := range line.Spans {
-		if s.End == 0 {
-			open[s.Place] = s.Deadline
+	for _, s := range spansOf(t, line) {
+		if s.end == 0 {
+			open[s.place] = s.deadline
 		}
 	}
 	if _, run := open["r1"]; !run || open["r1t1c0p"] == 0 {

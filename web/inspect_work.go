@@ -34,22 +34,76 @@ func (c *call) getTimeline() (any, error) {
 		return nil, err
 	}
 	defer leave()
-	line := Timeline{Spans: []SpanShown{}}
+	var all []*span
 	for _, s := range slices.Concat(h.openSpans(), h.timers(), spansOf(h.spans)) {
 		if (bounds[1] == 0 || s.Begin <= bounds[1]) && (s.End == 0 || s.End >= bounds[0]) {
-			line.Spans = append(line.Spans, s)
+			all = append(all, &s)
 		}
 	}
 	// Parents before their children: they begin no later, and end no earlier.
-	slices.SortStableFunc(line.Spans, func(a, b SpanShown) int {
+	slices.SortStableFunc(all, func(a, b *span) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(len(a.Place), len(b.Place)))
 	})
-	return line, nil
+	return columnsOf(all), nil
 }
 
-func spansOf(spans []*timeline.Span) (all []SpanShown) {
+// span is a part of a session's time.
+type span struct {
+	Place, Parent        string // in the session, such as r1t2c0
+	Kind                 string
+	Run                  uint32
+	Begin, End           int64 // Unix milliseconds; End 0: it is open
+	Seq                  uint64
+	Label, Outcome, Code string
+	Failed               bool
+	Deadline             int64 // Unix milliseconds; 0: none
+}
+
+// columnsOf returns spans as columns.
+func columnsOf(spans []*span) *Timeline {
+	n := len(spans)
+	t := &Timeline{
+		Names: []string{""}, Places: make([]string, n), Parents: make([]int, n), Kinds: make([]int, n), Runs: make([]int64, n),
+		Begins: make([]int64, n), Took: make([]int64, n), Seqs: make([]int64, n), Labels: make([]int, n), Outcomes: make([]int, n),
+		Codes: make([]int, n), Failed: make([]int, n), Deadlines: make([]int64, n),
+	}
+	names, places := map[string]int{"": 0}, map[string]int{}
+	number := func(name string) int {
+		at, ok := names[name]
+		if !ok {
+			at = len(t.Names)
+			names[name] = at
+			t.Names = append(t.Names, name)
+		}
+		return at
+	}
+	for i, s := range spans {
+		places[s.Place] = i
+	}
+	before := &span{}
+	for i, s := range spans {
+		t.Places[i], t.Kinds[i], t.Labels[i], t.Outcomes[i], t.Codes[i] = s.Place, number(s.Kind), number(s.Label), number(s.Outcome), number(s.Code)
+		if parent, ok := places[s.Parent]; ok {
+			t.Parents[i] = parent - i
+		}
+		t.Runs[i], t.Begins[i], t.Seqs[i] = int64(s.Run)-int64(before.Run), s.Begin-before.Begin, int64(s.Seq)-int64(before.Seq)
+		if t.Took[i] = -1; s.End != 0 {
+			t.Took[i] = s.End - s.Begin
+		}
+		if s.Failed {
+			t.Failed[i] = 1
+		}
+		if s.Deadline != 0 {
+			t.Deadlines[i] = s.Deadline - s.Begin
+		}
+		before = s
+	}
+	return t
+}
+
+func spansOf(spans []*timeline.Span) (all []span) {
 	for _, s := range spans {
-		shown := SpanShown{
+		shown := span{
 			Place: s.Place, Parent: s.Parent, Kind: s.Kind.String(), Run: s.Run, Begin: s.Begin, End: s.End, Seq: s.Seq,
 			Failed: s.Failed, Code: s.Code, Label: s.Model, Outcome: s.Decision,
 		}
@@ -69,18 +123,18 @@ func spansOf(spans []*timeline.Span) (all []SpanShown) {
 
 // openSpans returns what is open now: the run, its turn, its effects, and calls that wait
 // for a person.
-func (h *history) openSpans() (all []SpanShown) {
+func (h *history) openSpans() (all []span) {
 	s := h.latest
 	if s.Run == nil {
 		return nil
 	}
 	run := timeline.RunPlace(s.Run.Number)
-	all = append(all, SpanShown{Place: run, Kind: timeline.KindRun.String(), Run: s.Run.Number, Begin: h.timeOf(s.Run.Seq), Seq: s.Run.Seq, Label: s.Run.Config.Model, Deadline: s.Run.Deadline})
+	all = append(all, span{Place: run, Kind: timeline.KindRun.String(), Run: s.Run.Number, Begin: h.timeOf(s.Run.Seq), Seq: s.Run.Seq, Label: s.Run.Config.Model, Deadline: s.Run.Deadline})
 	parent := run
 	if t := s.Turn; t != nil && t.Run == s.Run.Number && len(h.turns) > 0 && (t.Open || t.Batch != nil || t.Step != nil && t.Step.Open) {
 		begun := h.turns[len(h.turns)-1]
 		parent = begun.Turn
-		all = append(all, SpanShown{Place: begun.Turn, Parent: run, Kind: timeline.KindTurn.String(), Run: t.Run, Begin: h.timeOf(begun.Seq), Seq: begun.Seq})
+		all = append(all, span{Place: begun.Turn, Parent: run, Kind: timeline.KindTurn.String(), Run: t.Run, Begin: h.timeOf(begun.Seq), Seq: begun.Seq})
 		all = append(all, h.waiting(s, parent)...)
 	}
 	for _, at := range h.open {
@@ -89,7 +143,7 @@ func (h *history) openSpans() (all []SpanShown) {
 			continue
 		}
 		kind := map[string]string{"llm": "attempt", "tool": "call"}[e.Class]
-		all = append(all, SpanShown{
+		all = append(all, span{
 			Place: timeline.PlaceOf(e.Effect), Parent: parent, Kind: cmp.Or(kind, e.Class), Run: s.Run.Number, Begin: e.Asked, Seq: e.Seq,
 			Label: e.Target, Deadline: e.Deadline,
 		})
@@ -98,27 +152,27 @@ func (h *history) openSpans() (all []SpanShown) {
 }
 
 // timers returns the wakes: from when they were set to when they woke the session.
-func (h *history) timers() (all []SpanShown) {
+func (h *history) timers() (all []span) {
 	for i := range h.effects {
 		e := &h.effects[i]
 		if e.Class != string(session.ClassWake) {
 			continue
 		}
 		place, _ := h.find(e.Seq) // it is an event of the session
-		all = append(all, SpanShown{Place: e.Effect, Kind: "wake", Run: h.heads[place].Run, Begin: e.Asked, End: e.Ended, Seq: e.Seq, Label: e.Target, Deadline: e.Deadline})
+		all = append(all, span{Place: e.Effect, Kind: "wake", Run: h.heads[place].Run, Begin: e.Asked, End: e.Ended, Seq: e.Seq, Label: e.Target, Deadline: e.Deadline})
 	}
 	return all
 }
 
 // waiting returns the calls that wait for a person.
-func (h *history) waiting(s *session.State, turn string) (all []SpanShown) {
+func (h *history) waiting(s *session.State, turn string) (all []span) {
 	batch := s.View().Batch
 	if batch == nil {
 		return nil
 	}
 	for i := range batch.Calls {
 		if c := &batch.Calls[i]; c.Status == session.CallAwaiting {
-			all = append(all, SpanShown{
+			all = append(all, span{
 				Place: c.Effect + "p", Parent: turn, Kind: timeline.KindApproval.String(), Run: s.Run.Number, Begin: h.timeOf(batch.Seq), Seq: batch.Seq,
 				Label: c.ToolName, Deadline: c.Deadline,
 			})

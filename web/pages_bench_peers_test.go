@@ -97,7 +97,7 @@ func BenchmarkPageSessions(b *testing.B) {
 func BenchmarkPageSession(b *testing.B) {
 	p := browser.Open(b, desk)
 	p.SlowCPU(slower)
-	url := serveHistory(b, busy(b)) + "?tab=events#token=all"
+	url := serveHistory(b, busy(b, 2500)) + "?tab=events#token=all"
 	var usable, frames, steps []float64
 	for b.Loop() {
 		_, ms := opened(b, p, url, `/10\D000/.test(document.querySelector(".cursor .where")?.textContent) && document.querySelector(".ev") && document.querySelector(".said")`)
@@ -133,21 +133,24 @@ func BenchmarkPageSession(b *testing.B) {
 	measured(b, "step-p95-ms", 0.95, steps)
 }
 
-// busy returns a history of 10,000 events: runs of two turns with a call between.
-func busy(b *testing.B) scenario.History {
-	b.Helper()
+// busy returns a history of runs of two turns with a call between, which are four events
+// each. Times are as irregular as those of models and tools.
+func busy(t testing.TB, runs int) scenario.History {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	passes := func(ms int) string { return fmt.Sprintf("clock +%dms", ms/2+random.IntN(ms)) }
 	steps := []string{`install {"v":1,"rules":1,"config":{"provider":"openai","model":"m1"},"tools":[{"tool_id":"shop.look","tool_name":"look","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"shop"}}]}`}
-	for run := range 2500 {
+	for run := range runs {
 		at := fmt.Sprintf("r%dt1", run+1)
-		steps = append(steps, `run "look"`, "clock +1s", "settle "+at+" calls look{}", "clock +1s", "settle "+at+`c0 ok "seen"`, "clock +1s", fmt.Sprintf(`settle r%dt2 text "I saw it."`, run+1), "clock +1m")
+		steps = append(steps, `run "look"`, passes(1000), "settle "+at+" calls look{}", passes(300), "settle "+at+`c0 ok "seen"`, passes(1000), fmt.Sprintf(`settle r%dt2 text "I saw it."`, run+1), passes(60_000))
 	}
 	file, err := scenario.Parse(strings.Join(steps, "\n----\n\n") + "\n----\n")
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	all, err := file.Play()
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	return all[0]
 }
@@ -155,11 +158,11 @@ func busy(b *testing.B) scenario.History {
 // What the server takes for a session of 10,000 events, and the memory of this process, in
 // which the NATS server and the session-actor run as well.
 func BenchmarkInspectServer(b *testing.B) {
-	h := busy(b)
+	h := busy(b, 2500)
 	url, sid, _ := strings.Cut(serveHistory(b, h), "/s/")
 	w := &world{t: b, ctx: b.Context(), url: url}
 	var states, lines []float64
-	var packed bytes.Buffer
+	size := 0
 	for b.Loop() {
 		for range 50 {
 			begun := time.Now()
@@ -167,25 +170,32 @@ func BenchmarkInspectServer(b *testing.B) {
 			states = append(states, ms(begun))
 		}
 		begun := time.Now()
-		got, err := http.DefaultClient.Do(w.request("all", "GET", "/v1/sessions/"+sid+"/timeline", ""))
-		if err != nil {
-			b.Fatal(err)
-		}
-		packed.Reset()
-		z := gzip.NewWriter(&packed)
-		_, err = io.Copy(z, got.Body)
+		size = w.packed("/v1/sessions/" + sid + "/timeline")
 		lines = append(lines, ms(begun))
-		if err := z.Close(); err != nil {
-			b.Fatal(err)
-		}
-		if got.Body.Close(); err != nil {
-			b.Fatal(err)
-		}
 	}
 	measured(b, "state-p99-ms", 0.99, states)
 	measured(b, "timeline-ms", 0.5, lines)
-	b.ReportMetric(float64(packed.Len())/1000, "timeline-gzip-kB")
+	b.ReportMetric(float64(size)/1000, "timeline-gzip-kB")
 	b.ReportMetric(float64(len(h.Events)), "events")
+}
+
+// packed returns the bytes of an answer with gzip.
+func (w *world) packed(path string) int {
+	w.t.Helper()
+	got, err := http.DefaultClient.Do(w.request("all", "GET", path, ""))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer got.Body.Close()
+	var all bytes.Buffer
+	z := gzip.NewWriter(&all)
+	if _, err := io.Copy(z, got.Body); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := z.Close(); err != nil || got.StatusCode != http.StatusOK {
+		w.t.Fatalf("GET %s: got %d (%v)", path, got.StatusCode, err)
+	}
+	return all.Len()
 }
 
 func ms(begun time.Time) float64 { return float64(time.Since(begun).Microseconds()) / 1000 }
@@ -211,7 +221,7 @@ func BenchmarkInspectMemory(b *testing.B) {
 		b.ReportMetric(idle, "idle-MB")
 		b.ReportMetric(listed-stored, "list-MB")
 	}
-	url, sid, _ := strings.Cut(serveHistory(b, busy(b)), "/s/")
+	url, sid, _ := strings.Cut(serveHistory(b, busy(b, 2500)), "/s/")
 	w := &world{t: b, ctx: b.Context(), url: url}
 	before := heap()
 	w.want(http.StatusOK, nil, "all", "GET", "/v1/sessions/"+sid+"/timeline", "")

@@ -77,6 +77,18 @@ func serveHistory(t testing.TB, h scenario.History) (url string) {
 	return newServer(t, web.Handler(rt, web.Options{Auth: auth})) + "/s/" + sid
 }
 
+// The timeline of 1,000 events has a tenth of the bytes that one of 10,000 may have.
+func TestTimelineIsWithinItsBudget(t *testing.T) {
+	t.Parallel()
+	h := busy(t, 250)
+	url, sid, _ := strings.Cut(serveHistory(t, h), "/s/")
+	w := &world{t: t, ctx: t.Context(), url: url}
+	size := w.packed("/v1/sessions/" + sid + "/timeline")
+	if t.Logf("%d events: %d bytes with gzip", len(h.Events), size); len(h.Events) < 1000 || size > 15_000 {
+		t.Errorf("the timeline of %d events has %d bytes with gzip, at most 15,000 are allowed", len(h.Events), size)
+	}
+}
+
 // UI-12: of every tool and turn of the scenarios of steps, the page says what the view of
 // that turn says, which is what refold why prints.
 func TestPageSaysWhyOfAllSteps(t *testing.T) {

@@ -23,6 +23,12 @@ type Press = MouseEvent & { target: HTMLElement };
 /** A style of an element. */
 type Style = Record<string, string | number>;
 
+/** A part of a session's time: a span of API.Timeline. begin, end and deadline are Unix milliseconds; end 0: it is open; deadline 0: it has none. */
+type Span = {
+  place: string; parent: string; kind: string; run: number; begin: number; end: number; seq: number; label: string; outcome: string; code: string;
+  failed: boolean; deadline: number;
+};
+
 /** A call that waits for a person. gone: since when it waits no more, in Unix milliseconds; became: what it became. */
 type WaitingCall = API.ApprovalList['approvals'][number] & { asks?: boolean; by?: string; gone?: number; became?: string };
 

@@ -5,11 +5,31 @@ import { get, of } from './api.js';
 import { Empty, loaded, now, place, setQuery, typed, useLoaded } from './ui.js';
 import { dateOf, flat, plain, timeOf, took } from './text.js';
 
+/**
+ * Returns the spans of an answer, which has them as columns.
+ * @param {API.Timeline} t
+ */
+export function spansOf(t) {
+  /** @type {Span[]} */
+  const all = [];
+  let [run, begin, seq] = [0, 0, 0];
+  t.places.forEach((place, i) => {
+    run += t.runs[i];
+    begin += t.begins[i];
+    seq += t.seqs[i];
+    const [kind, label, outcome, code] = [t.kinds[i], t.labels[i], t.outcomes[i], t.codes[i]].map((n) => t.names[n]);
+    all.push({
+      place, parent: t.parents[i] ? t.places[i + t.parents[i]] : '', kind, run, begin, end: t.took[i] < 0 ? 0 : begin + t.took[i], seq, label, outcome, code,
+      failed: t.failed[i] === 1, deadline: t.deadlines[i] ? begin + t.deadlines[i] : 0,
+    });
+  });
+  return all;
+}
+
 const working = new Set(['attempt', 'call', 'step', 'compaction', 'space']);
 const breakPart = 0.02; // of the whole span: a longer gap is a break
 const breakWidth = 0.035; // of the width that a break gets
 
-/** @typedef {API.SpanShown} Span */
 /** @param {Span[]} all @param {(s: Span) => number} of */
 const least = (all, of) => all.reduce((n, s) => Math.min(n, of(s)), Infinity);
 /** @param {Span[]} all @param {(s: Span) => number} of */
@@ -17,7 +37,7 @@ const most = (all, of) => all.reduce((n, s) => Math.max(n, of(s)), -Infinity);
 
 /**
  * The parts of a time in which somebody works, and the gaps between them. A range is a part of it.
- * @param {API.SpanShown[]} spans
+ * @param {Span[]} spans
  * @param {number} end
  * @param {[number, number] | null} [range]
  */
@@ -67,7 +87,7 @@ const kindsOf = { run: 'run', turn: 'turn', attempt: 'attempt', call: 'call', gr
 
 /**
  * Orders spans as a tree: children after their parents, by their beginning.
- * @param {API.SpanShown[]} spans
+ * @param {Span[]} spans
  */
 export function treeOf(spans) {
   /** @type {Map<string, Span[]>} */
@@ -174,15 +194,15 @@ function Rows({ rows, draw, children }) {
 }
 
 /** @param {Span[]} spans */
-const runsOf = (spans) => [...new Set(spans.map((s) => s.run ?? 0).filter(Boolean))].sort((a, b) => a - b);
+const runsOf = (spans) => [...new Set(spans.map((s) => s.run).filter(Boolean))].sort((a, b) => a - b);
 
 /** @param {Panel} props */
 export function Timeline({ sid, seq, at, events, index }) {
   const last = events.at(-1)?.seq;
-  const state = useLoaded((stop) => get(of(sid, '/timeline'), stop), [sid, last]);
+  const state = useLoaded((stop) => get(of(sid, '/timeline'), stop).then(spansOf), [sid, last]);
   const { query } = place.value;
   const range = (query.get('range') ?? '').split('-').map(Number);
-  return loaded(state, ({ spans: all }) => html`<${Drawn} all=${all} run=${Number(query.get('run')) || 0} range=${range.length === 2 && range[0] < range[1] ? range : null} timers=${query.get('timers') === '1'} at=${at ? events[index]?.time : 0} seq=${seq} />`, 8);
+  return loaded(state, (all) => html`<${Drawn} all=${all} run=${Number(query.get('run')) || 0} range=${range.length === 2 && range[0] < range[1] ? range : null} timers=${query.get('timers') === '1'} at=${at ? events[index]?.time : 0} seq=${seq} />`, 8);
 }
 
 /** @param {{ all: Span[], run: number, range: [number, number] | null, timers: boolean, at: number, seq: number }} props */
@@ -194,7 +214,7 @@ function Drawn({ all, run, range, timers, at, seq }) {
   const spans = useMemo(() => (timers ? ofRun : ofRun.filter((s) => s.kind !== 'wake')), [ofRun, timers]);
   if (!spans.length) return html`<${Empty} title="Nothing took time yet"><p>Runs, turns and calls are shown here.</p><//>`;
   const open = spans.some((s) => !s.end);
-  const end = open ? Math.max(now.value, most(spans, (s) => s.end || s.begin)) : most(spans, (s) => s.end ?? 0);
+  const end = open ? Math.max(now.value, most(spans, (s) => s.end || s.begin)) : most(spans, (s) => s.end);
   const scale = scaleOf(spans, end, range);
   const middles = scale.gaps.map(([a, b]) => [b - a, (scale.at(a) + scale.at(b)) / 2]);
   const room = !middles.some(([, x]) => x > 0.8); // beside the label of a break

@@ -49,9 +49,9 @@ func (a *actor) bridge(t *testing.T, name string) *Bridge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := regexp.MustCompile(`(?m)^(  (?:llm|tool|step) \{.* ack_wait: )"[^"]*"`)
-	if n := len(lease.FindAll(streams.File, -1)); n != 3 {
-		t.Fatalf("streams.conf has %d leases of llm, tool and step where this test looks for them", n)
+	lease := regexp.MustCompile(`(?m)^(  (?:every|step) \{.*ack_wait: )"[^"]*"`)
+	if n := len(lease.FindAll(streams.File, -1)); n != 2 {
+		t.Fatalf("streams.conf has %d leases of every class and of step where this test looks for them", n)
 	}
 	short := lease.ReplaceAll(streams.File, []byte(`${1}"1s"`))
 	if b.conf, err = streams.ParseConf(short, b.bus.Names()); err != nil {

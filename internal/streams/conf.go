@@ -158,15 +158,13 @@ func (c *Conf) readStreams(section entry) error {
 		if s.keys, err = e.decode(&s.cfg); err != nil {
 			return err
 		}
-		for _, key := range []string{"name", "num_replicas"} {
+		for _, key := range []string{"name", "num_replicas", "subjects"} {
 			if slices.Contains(s.keys, key) {
-				return e.errorf("%s does not belong here: the block has the name, and --replicas the count", key)
+				return e.errorf("%s does not belong here: the block has the name, --replicas the count, and package subjects the subjects", key)
 			}
 		}
 		s.cfg.Name = c.rename(e.key)
-		for i, subject := range s.cfg.Subjects {
-			s.cfg.Subjects[i] = c.rename(subject)
-		}
+		s.cfg.Subjects, s.keys = c.names.StreamSubjects(s.cfg.Name), withKeys(s.keys, "subjects")
 		if t := s.cfg.SubjectTransform; t != nil {
 			t.Source, t.Destination = c.rename(t.Source), c.rename(t.Destination)
 		}
@@ -213,16 +211,47 @@ func (c *Conf) readLanes(section entry) error {
 	})
 }
 
+// everyClass is the block of bridges with what holds for every class.
+const everyClass = "every"
+
 func (c *Conf) readBridges(section entry) error {
-	return section.each(func(e entry) (err error) {
-		class, b := session.Class(e.key), consumerConf{}
+	var own []entry
+	var every consumerConf
+	err := section.each(func(e entry) (err error) {
+		if e.key == everyClass {
+			every.keys, err = e.decode(&every.cfg)
+		} else {
+			own = append(own, e)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(every.keys) == 0 {
+		return section.errorf("want a block %s, which holds for every class", everyClass)
+	}
+	for _, class := range subjects.Classes() {
+		c.bridges[class] = every
+	}
+	for _, e := range own {
+		class, b := session.Class(e.key), every
 		if err := subjects.ValidClass(class); err != nil {
 			return e.errorf("%w", err)
 		}
-		b.keys, err = e.decode(&b.cfg)
+		keys, err := e.decode(&b.cfg)
+		if err != nil {
+			return err
+		}
+		b.keys = withKeys(b.keys, keys...)
 		c.bridges[class] = b
-		return err
-	})
+	}
+	return nil
+}
+
+// withKeys returns keys with more of them, sorted.
+func withKeys(keys []string, more ...string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(keys, more))))
 }
 
 func (c *Conf) readDomain(e entry) error {
@@ -264,21 +293,15 @@ func (c *Conf) WebhookLimits() (lease time.Duration, unacked int, pin time.Durat
 // check returns an error if the file lacks something or would break a promise.
 func (c *Conf) check() error {
 	for _, name := range c.names.Streams() {
-		s, ok := c.streams[name]
-		if !ok {
+		if _, ok := c.streams[name]; !ok {
 			return fmt.Errorf("stream %s is missing", name)
-		}
-		if got, want := s.cfg.Subjects, c.names.StreamSubjects(name); !slices.Equal(got, want) {
-			return fmt.Errorf("stream %s: subjects are %v, want %v", name, got, want)
 		}
 	}
 	if c.lanes == 0 || len(c.lane.keys) == 0 {
 		return fmt.Errorf("lanes: want count and consumer")
 	}
-	for _, class := range subjects.Classes() {
-		if _, ok := c.bridges[class]; !ok {
-			return fmt.Errorf("bridges: class %s is missing", class)
-		}
+	if len(c.bridges) == 0 {
+		return fmt.Errorf("bridges: want a block %s", everyClass)
 	}
 	return c.checkPromises()
 }

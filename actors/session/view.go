@@ -164,7 +164,7 @@ type ViewEffect struct {
 // effects.
 type Trouble struct {
 	// class/target
-	Target string `json:"target" pattern:"^(llm|tool|wake|step|space)/[A-Za-z0-9_-]{1,64}$"`
+	Target string `json:"target" lim:"@target"`
 	// The code of the latest failure, such as `network`, `overloaded`, `rate_limited`,
 	// `auth` or `deadline_exceeded`; `lacks`, if the target is served without something
 	// that it needs, such as a key; `executor`, if the executor reports the trouble; or,

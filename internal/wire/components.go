@@ -83,12 +83,13 @@ func (c *components) add(name string) error {
 	if c.all[c.called(name)] != nil {
 		return nil
 	}
-	doc := namesSchema()
-	if name != "parts/Names" {
-		var err error
-		if doc, err = c.schema(row); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	schema := func() (node, error) { return c.schema(row) }
+	if name == "parts/Names" {
+		schema = c.namesSchema
+	}
+	doc, err := schema()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	c.all[c.called(name)] = doc
 	withoutLinks(doc)

@@ -14,8 +14,10 @@
 // # A message
 //
 // Events and notices are found by the tables of package session, and have the Go type of
-// their name. All other messages, and the types that have a schema of their own in
-// docs/schemas/parts, are rows of the table in table.go.
+// their name. An effect is a type of package session whose field Class has one value. All
+// other messages, and the types that have a schema of their own in docs/schemas/parts, are
+// rows of the table in table.go. An event or an effect for which docs/protocol.md has no
+// section gets one, from its type's comment and its line //wire:example.
 //
 // # A code
 //

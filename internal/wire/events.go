@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/constant"
+	"slices"
 	"strings"
 )
 
@@ -59,4 +61,25 @@ func (p *sourcePackage) doors(expr ast.Expr) (all []string) {
 		}
 	}
 	return all
+}
+
+// effects returns the rows of the effects, by name: the types of package session whose
+// field Class has one value.
+func (s *source) effects() (all []Row, err error) {
+	p, err := s.load(module + "/" + sessionDir)
+	if err != nil {
+		return nil, err
+	}
+	for name, d := range p.types {
+		object, ok := d.expr.(*ast.StructType)
+		if ok && slices.ContainsFunc(object.Fields.List, isOneClass) {
+			all = append(all, Row{Name: name, Type: sessionDir + "." + name})
+		}
+	}
+	slices.SortFunc(all, func(a, b Row) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+func isOneClass(f *ast.Field) bool {
+	return len(f.Names) == 1 && f.Names[0].Name == "Class" && f.Tag != nil && strings.Contains(f.Tag.Value, `lim:"=`)
 }

@@ -19,7 +19,10 @@ func Files(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	var bad []error
-	schemas, files := map[string]node{"parts/Names": namesSchema()}, map[string][]byte{}
+	schemas, files := map[string]node{}, map[string][]byte{}
+	if schemas["parts/Names"], err = s.namesSchema(); err != nil {
+		return nil, err
+	}
 	for _, row := range rows {
 		if schemas[row.Name], err = s.schema(row); err != nil {
 			bad = append(bad, fmt.Errorf("%s: %w", row.Name, err))

@@ -1,7 +1,12 @@
 package wire
 
+import (
+	"maps"
+	"strings"
+)
+
 // names are the definitions of parts/Names.json: the forms of names. None of them is a
-// message. A text's length is in bytes.
+// message. A text's length is in bytes. form fills in the classes.
 var names = map[string]node{
 	"session":    {"pattern": oneToken, "description": "A session: a token of a subject."},
 	"token":      {"pattern": oneToken, "description": "A token of a subject: a provider, an executor, a profile."},
@@ -20,21 +25,42 @@ var names = map[string]node{
 	"sync":       {"pattern": "^y[1-9][0-9]{0,9}$", "description": "A sync: y and its number from 1."},
 	"wake":       {"pattern": "^w[1-9][0-9]{0,9}$", "description": "A wake: w and its number from 1."},
 	"effect":     {"pattern": "^(" + turn + "(a([2-9]|10)|k[1-9][0-9]{0,2}|" + call + ")?|w[1-9][0-9]{0,9})$", "description": "A generation, a call or a wake that a session withdraws."},
-	"target":     {"pattern": "^(llm|tool|wake|step|space)/[A-Za-z0-9_-]{1,64}$", "description": "Class and target of effects: class/target."},
+	"target":     {"pattern": "^(" + classPlace + ")/[A-Za-z0-9_-]{1,64}$", "description": "Class and target of effects: class/target."},
 	"run":        {"type": "integer", "minimum": 1, "maximum": int64(1<<32 - 1), "description": "The number of a run; runs count from 1."},
 }
 
 const (
+	classPlace = "<classes>" // stands for the classes of effects, with | between
+
 	oneToken = "^[A-Za-z0-9_-]{1,64}$"
 	dotted   = "^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$"
 	turn     = "r[1-9][0-9]{0,9}t[1-9][0-9]{0,9}"
 	call     = "c([0-9]|[1-5][0-9]|6[0-3])"
 )
 
+// form returns the definition of a name, nil if there is none.
+func (s *source) form(name string) (node, error) {
+	of := maps.Clone(names[name])
+	pattern, _ := of["pattern"].(string)
+	if !strings.Contains(pattern, classPlace) {
+		return of, nil
+	}
+	p, err := s.load(module + "/" + sessionDir)
+	if err != nil {
+		return nil, err
+	}
+	of["pattern"] = strings.ReplaceAll(pattern, classPlace, strings.Join(p.values("Class"), "|"))
+	return of, nil
+}
+
 // namesSchema returns the schema of names.
-func namesSchema() node {
+func (s *source) namesSchema() (node, error) {
 	defs := node{}
-	for name, of := range names {
+	for name := range names {
+		of, err := s.form(name)
+		if err != nil {
+			return nil, err
+		}
 		def := node{"type": "string"}
 		merge(def, of)
 		defs[name] = def
@@ -42,5 +68,5 @@ func namesSchema() node {
 	return node{
 		"$schema": dialect, "$id": "Names.json", "title": "Names",
 		"description": "The names that messages contain. None of them is a message.", "$defs": defs,
-	}
+	}, nil
 }

@@ -20,8 +20,8 @@ type Row struct {
 	rules []string // JSON fragments that the schema also has, if several messages have the type
 }
 
-// messages is the table of messages that are no events. Events and notices are in the
-// tables of package session.
+// messages is the table of messages that package session does not list: it has the tables
+// of events and notices, and an effect is a type whose field Class has one value.
 var messages = []Row{
 	{Name: "Cancel", Type: "internal/presence.Cancel"},
 	{Name: "Claim", Type: "internal/journal.ClaimBody"},
@@ -34,12 +34,6 @@ var messages = []Row{
 	{Name: "SnapshotBlob", Type: "internal/journal.snapshotRef"},
 	{Name: "ToolDescriptor", Type: "planner.Descriptor"},
 	{Name: "View", Type: "actors/session.View"},
-	// Effects, by class.
-	{Name: "Generation", Type: "actors/session.Generation"},
-	{Name: "Space", Type: "actors/session.Space"},
-	{Name: "Step", Type: "actors/session.Step"},
-	{Name: "ToolCall", Type: "actors/session.ToolCall"},
-	{Name: "Wake", Type: "actors/session.Wake"},
 	// Parts.
 	{Name: "parts/ApprovalPack", Type: "actors/session.ApprovalPack"},
 	{Name: "parts/ApprovalRule", Type: "planner.ApprovalRule"},
@@ -114,7 +108,11 @@ func (s *source) rows() ([]Row, error) {
 		Name: "Progress", Type: "actors/session.noticeJSON", always: true, rules: []string{`{"properties": {"n": null, "summary": null}}`},
 		About: "A session's report about the active run, published on refold.progress.<session> and not stored.",
 	}
-	all := slices.Concat(messages, events)
+	effects, err := s.effects()
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(messages, events, effects)
 	for i := range events {
 		envelope.Bodies = append(envelope.Bodies, events[i].Name)
 	}

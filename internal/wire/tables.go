@@ -24,7 +24,6 @@ var (
 	codePlace  = regexp.MustCompile(`(?s)<!-- codes: ([^>]+) -->\n.*?<!-- end of codes -->`)
 	tablePlace = regexp.MustCompile(`(?s)<!-- fields: (\w+) -->\n.*?<!-- end of fields -->`)
 	sentences  = regexp.MustCompile(`(?s)<!-- sentences -->\n.*?<!-- end of sentences -->`)
-	eventPlace = regexp.MustCompile(`(?s)<!-- other events -->\n.*?<!-- end of other events -->`)
 	link       = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
 )
 
@@ -32,9 +31,17 @@ var (
 // the schemas of messages and parts, by name.
 func (s *source) withTables(text string, schemas map[string]node) (string, error) {
 	var failed error
-	text, err := s.withEvents(text, schemas)
-	if err != nil {
-		return "", err
+	for _, of := range []struct {
+		name string
+		rows func() ([]Row, error)
+	}{{"events", s.events}, {"effects", s.effects}} {
+		rows, err := of.rows()
+		if err == nil {
+			text, err = s.withOthers(text, of.name, rows, schemas)
+		}
+		if err != nil {
+			return "", err
+		}
 	}
 	text = codePlace.ReplaceAllStringFunc(text, func(place string) string {
 		of := codePlace.FindStringSubmatch(place)[1]
@@ -60,16 +67,19 @@ func (s *source) withTables(text string, schemas map[string]node) (string, error
 	return text, failed
 }
 
-// withEvents returns a document with a section for each event that it has no section for
-// yet: the comment of its type, a place for its fields, and its example.
-func (s *source) withEvents(text string, schemas map[string]node) (string, error) {
-	rows, err := s.events()
-	if err != nil {
-		return "", err
+// withOthers returns a document with a section for each event or effect that it has no
+// section for yet: the comment of its type, a place for its fields, and its example. They
+// stand between <!-- other events --> and <!-- end of other events -->.
+func (s *source) withOthers(text, name string, rows []Row, schemas map[string]node) (string, error) {
+	begins, ends := "<!-- other "+name+" -->\n", "<!-- end of other "+name+" -->"
+	before, rest, found := strings.Cut(text, begins)
+	_, after, ended := strings.Cut(rest, ends)
+	if !found || !ended {
+		return "", fmt.Errorf("there is no place for sections of other %s", name)
 	}
-	others, sections := eventPlace.ReplaceAllLiteralString(text, ""), ""
+	sections := ""
 	for _, row := range rows {
-		if strings.Contains(others, fmt.Sprintf(tableBegins, row.Name)) {
+		if heading := fmt.Sprintf(tableBegins, row.Name); strings.Contains(before, heading) || strings.Contains(after, heading) {
 			continue
 		}
 		d, err := s.declared(row.Type)
@@ -81,7 +91,7 @@ func (s *source) withEvents(text string, schemas map[string]node) (string, error
 		}
 		sections += fmt.Sprintf("### %s\n\n%s\n\n"+tableBegins+"\n"+tableEnds+"\n\n```json %[1]s\n%[4]s\n```\n\n", row.Name, schemas[row.Name]["description"], row.Name, d.example)
 	}
-	return eventPlace.ReplaceAllLiteralString(text, "<!-- other events -->\n"+sections+"<!-- end of other events -->"), nil
+	return before + begins + sections + ends + after, nil
 }
 
 // codeTable returns the table of the codes of several packages, "dir Name, dir Name": the

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -147,12 +146,12 @@ func (g *generator) list(d *declaration, elem ast.Expr, l *limits) (node, error)
 func (g *generator) dictionary(d *declaration, elem ast.Expr, l *limits) (node, error) {
 	value := node{"type": "object"}
 	if l.key != nil {
-		key := maps.Clone(names[l.key.name])
-		if key == nil {
-			var err error
-			if key, err = g.text(d, l.key); err != nil {
-				return nil, err
-			}
+		key, err := g.form(l.key.name)
+		if err == nil && key == nil {
+			key, err = g.text(d, l.key)
+		}
+		if err != nil {
+			return nil, err
 		}
 		delete(key, "type") // a name in JSON is a text
 		delete(key, "description")

@@ -5,9 +5,34 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
+
+// Target is one target and its executor: of Model, Executor, Hook and Spaces the
+// one of its class.
+type Target struct {
+	Class       session.Class
+	Name        string
+	Concurrency int
+	Model       executor.Model
+	Executor    executor.Executor
+	Hook        executor.StepHook
+	Spaces      executor.SpaceReader
+
+	Pace   *Pacer        // nil: its generations start at once
+	Counts *TargetCounts // nil: not counted
+	Ahead  int           // effects pulled in advance, which wait for their session's turn; 0: none
+
+	Priority int    // among targets that share slots
+	turns    *slots // of its sessions; nil: without Ahead
+	lost     bool   // it answers for a worker that is gone
+	Lacks    string // what the target lacks, for people; empty: nothing
+}
+
+// String returns the target as tool/host.
+func (s *Target) String() string { return string(s.Class) + "/" + s.Name }
 
 // operations are the worker's operations on the effects of one class.
 type operations interface {
@@ -25,11 +50,13 @@ type operations interface {
 	body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMax int) (typ string, body any, err error)
 }
 
+// classOps are the classes that this package executes. A class whose effects may be
+// executed twice is a safeClass.
 var classOps = map[session.Class]operations{
 	session.ClassLLM:   generations{},
 	session.ClassTool:  calls{},
-	session.ClassStep:  steps{},
-	session.ClassSpace: syncs{},
+	session.ClassStep:  steps,
+	session.ClassSpace: syncs,
 }
 
 // header holds the fields of a payload that all classes have.
@@ -83,29 +110,50 @@ func (calls) body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMa
 	return session.TypeToolCallSettled, body, err
 }
 
-type steps struct{}
-
-func (steps) serves(s *Target) bool { return s.Hook != nil }
-
-func (steps) decode(e *effect, payload []byte) (header, error) {
-	p := new(session.Step)
-	err := codec.Unmarshal(payload, p)
-	if err == nil {
-		e.step, err = stepRequest(p)
-		e.items = p.Items
-	}
-	name := subjects.EffectName{Class: p.Class, Target: p.Hook, Session: p.Session, Effect: p.Effect}
-	return header{name, p.V, p.RunMS, p.StartBy}, err
+// safeClass has the operations of a class whose effects need no claim, because executing
+// one twice does no harm. Its payloads are a P.
+type safeClass[P any] struct {
+	executor string // its kind, in texts
+	code     string // of a failure without a code of its own
+	served   func(s *Target) bool
+	// read returns what run receives as the effect's own, and the header. target is that
+	// of the effect's subject.
+	read func(p *P, target string) (own any, h header, err error)
+	// run executes an effect, and returns its settlement. start names this start.
+	run func(ctx context.Context, w *Worker, f *execution, start string) (*settled, error)
+	// failed returns the settlement of an effect that failed.
+	failed func(effect string, fault *session.Fault) *settled
 }
 
-type syncs struct{}
+// settled is the settlement of an effect of a safeClass.
+type settled struct {
+	typ  string
+	body any
+}
 
-func (syncs) serves(s *Target) bool { return s.Spaces != nil }
+func (c safeClass[P]) serves(s *Target) bool { return c.served(s) }
 
-func (syncs) decode(e *effect, payload []byte) (header, error) {
-	p := new(session.Space)
-	e.space = p
-	err := codec.Unmarshal(payload, p)
-	name := subjects.EffectName{Class: p.Class, Target: e.name.Target, Session: p.Session, Effect: p.Effect}
-	return header{name, p.V, p.RunMS, p.StartBy}, err
+func (c safeClass[P]) decode(e *effect, payload []byte) (h header, err error) {
+	p := new(P)
+	if err := codec.Unmarshal(payload, p); err != nil {
+		return header{}, err
+	}
+	e.own, h, err = c.read(p, e.name.Target)
+	return h, err
+}
+
+func (c safeClass[P]) start(w *Worker, f *execution) decision {
+	return w.execute(f, func(ctx context.Context, start string, r *returned) { r.settled, r.err = c.run(ctx, w, f, start) })
+}
+
+func (c safeClass[P]) outcome(_ *Worker, f *execution, r *returned, _ time.Time) (outcome, bool) {
+	return r.outcome(f.effect, c.executor, c.code, c.code)
+}
+
+func (c safeClass[P]) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (string, any, error) {
+	as := o.settled
+	if as == nil {
+		as = c.failed(e.name.Effect, wireFault(o.fault, c.code))
+	}
+	return as.typ, as.body, nil
 }

@@ -6,20 +6,17 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
 
-// effect is one effect as it was published. Exactly one of generation, call, step
-// and space is set.
+// effect is one effect as it was published. Exactly one of generation, call and own is
+// set.
 type effect struct {
 	name        subjects.EffectName
 	generation  *session.Generation
 	call        *session.ToolCall
-	step        *executor.StepRequest
-	items       session.ItemList // of step: the latest of the transcript
-	space       *session.Space
+	own         any           // of a safeClass: what its read returned
 	startBy     time.Time     // it must not start later
 	runTime     time.Duration // the limit of one start
 	incarnation uint64        // of the connection that delivered it
@@ -28,7 +25,7 @@ type effect struct {
 }
 
 // errClass says that this package does not execute effects of the class.
-var errClass = errors.New("neither llm, tool, step nor space")
+var errClass = errors.New("this bridge does not know it")
 
 // errNewer says that only bridges of a newer release may be able to read an effect.
 var errNewer = errors.New("this bridge is too old for it: upgrade it")
@@ -89,5 +86,5 @@ func (e *effect) unsafe() bool { return e.call != nil && !e.call.RetrySafe }
 
 // safe reports whether the effect may be executed twice without harm.
 func (e *effect) safe() bool {
-	return e.call != nil && e.call.RetrySafe || e.step != nil || e.space != nil
+	return e.call != nil && e.call.RetrySafe || e.own != nil
 }

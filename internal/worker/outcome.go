@@ -19,8 +19,7 @@ type outcome struct {
 	host      *executor.HostSession // of a tool call; nil: unchanged
 	answer    *executor.Answer      // of a generation that succeeded
 	offloaded map[int]bool          // calls of answer whose arguments go to blobs, because no event can hold all
-	prepared  *session.StepPrepared // of a step that succeeded
-	synced    *synced               // of a sync that was read
+	settled   *settled              // of a safeClass: the settlement, if it succeeded
 	duration  time.Duration         // of a tool call; 0: it did not run
 	at        time.Time             // when it was known; for people
 }
@@ -79,8 +78,7 @@ func outcomeUnknown(detail string, partial outcome) outcome {
 type returned struct {
 	result    executor.Result
 	answer    executor.Answer
-	prepared  *session.StepPrepared
-	synced    *synced
+	settled   *settled // by an executor of a safeClass
 	err       error
 	cause     error // why its context had ended when it returned; nil: it had not
 	panicked  any   // the value of its panic
@@ -158,7 +156,7 @@ func (r *returned) outcome(e *effect, name, panicCode, code string) (o outcome, 
 	case r.err != nil:
 		return outcome{status: session.CallFailed, fault: faultOf(r.err, code)}, false
 	}
-	return outcome{status: session.CallSucceeded, prepared: r.prepared, synced: r.synced}, false
+	return outcome{status: session.CallSucceeded, settled: r.settled}, false
 }
 
 // timedOut reports whether err is a time-out that leaves the call's outcome open.

@@ -5,43 +5,53 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/subjects"
 )
 
-func (steps) start(w *Worker, f *execution) decision {
-	return w.execute(f, func(ctx context.Context, start string, r *returned) {
-		request := *f.step
-		request.Start, request.Log = start, w.reader.StepLog(f.step, f.items)
-		choice, err := f.served.Hook.PrepareStep(ctx, request)
-		if err == nil {
-			r.prepared, err = preparedOf(&choice)
+// stepAsked is a step as its hook is asked.
+type stepAsked struct {
+	request *executor.StepRequest
+	items   session.ItemList // the latest of the transcript
+}
+
+var steps = safeClass[session.Step]{
+	executor: "hook", code: codeHookFailed,
+	served: func(s *Target) bool { return s.Hook != nil },
+	read: func(p *session.Step, _ string) (any, header, error) {
+		request, err := stepRequest(p)
+		name := subjects.EffectName{Class: p.Class, Target: p.Hook, Session: p.Session, Effect: p.Effect}
+		return &stepAsked{request, p.Items}, header{name, p.V, p.RunMS, p.StartBy}, err
+	},
+	run: prepareStep,
+	failed: func(effect string, fault *session.Fault) *settled {
+		return &settled{session.TypeStepPrepared, session.StepPrepared{Effect: effect, Error: fault, Status: "failed"}}
+	},
+}
+
+// prepareStep asks a hook.
+func prepareStep(ctx context.Context, w *Worker, f *execution, start string) (*settled, error) {
+	asked := f.own.(*stepAsked)
+	request := *asked.request
+	request.Start, request.Log = start, w.reader.StepLog(asked.request, asked.items)
+	choice, err := f.served.Hook.PrepareStep(ctx, request)
+	var b *session.StepPrepared
+	if err == nil {
+		b, err = preparedOf(&choice)
+	}
+	if err != nil {
+		if fault := faultOf(err, codeHookFailed); fault.Code == session.CodeBadSettlement {
+			w.logFor(f).Error("choice_refused", "detail", fault.Detail)
 		}
-		r.err = err
-	})
-}
-
-func (steps) outcome(w *Worker, f *execution, r *returned, _ time.Time) (outcome, bool) {
-	o, again := r.outcome(f.effect, "hook", codeHookFailed, codeHookFailed)
-	if codeOf(o.fault) == session.CodeBadSettlement {
-		w.logFor(f).Error("choice_refused", "detail", o.fault.Detail)
+		return nil, err
 	}
-	return o, again
-}
-
-func (steps) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (string, any, error) {
-	b := session.StepPrepared{Error: wireFault(o.fault, codeHookFailed), Status: "failed"}
-	if o.prepared != nil {
-		b = *o.prepared
-		b.Status = "ok"
-	}
-	b.Effect = e.name.Effect
-	return session.TypeStepPrepared, b, nil
+	b.Effect, b.Status = f.name.Effect, "ok"
+	return &settled{session.TypeStepPrepared, *b}, nil
 }
 
 // preparedOf returns a choice as the session accepts it. The error is an *Error

@@ -260,7 +260,7 @@ func TestReaderReportsMissingNeeds(t *testing.T) {
 			f := &execution{effect: effectOf(t, effect), served: &Target{Spaces: readSpace(func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
 				return executor.SpaceContent{Files: files}, nil
 			})}}
-			got, err := w.sync(t.Context(), f)
+			got, err := w.sync(t.Context(), f, &effect)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -275,7 +275,7 @@ func TestReaderReportsMissingNeeds(t *testing.T) {
 // effectOf returns a sync as a bridge has read it.
 func effectOf(t *testing.T, s session.Space) *effect {
 	t.Helper()
-	e := &effect{space: &s}
+	e := &effect{own: &s}
 	e.name.Effect, e.name.Session, e.name.Class = s.Effect, s.Session, s.Class
 	return e
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/spaces"
@@ -17,6 +16,7 @@ import (
 	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/internal/spacefiles"
 	"github.com/refold/refold/space"
+	"github.com/refold/refold/subjects"
 )
 
 // Codes of syncs that could not be read.
@@ -29,24 +29,24 @@ const (
 
 const revisionBytesMax = 128
 
-// synced is the result of a sync: the body of its settlement.
-type synced struct {
-	typ  string
-	body any
-}
-
-func (syncs) start(w *Worker, f *execution) decision {
-	return w.execute(f, func(ctx context.Context, _ string, r *returned) { r.synced, r.err = w.sync(ctx, f) })
-}
-
-func (syncs) outcome(_ *Worker, f *execution, r *returned, _ time.Time) (outcome, bool) {
-	return r.outcome(f.effect, "reader", CodeSpaceUnreadable, CodeSpaceUnreadable)
+var syncs = safeClass[session.Space]{
+	executor: "reader", code: CodeSpaceUnreadable,
+	served: func(s *Target) bool { return s.Spaces != nil },
+	read: func(p *session.Space, target string) (any, header, error) {
+		name := subjects.EffectName{Class: p.Class, Target: target, Session: p.Session, Effect: p.Effect}
+		return p, header{name, p.V, p.RunMS, p.StartBy}, nil
+	},
+	run: func(ctx context.Context, w *Worker, f *execution, _ string) (*settled, error) {
+		return w.sync(ctx, f, f.own.(*session.Space))
+	},
+	failed: func(effect string, fault *session.Fault) *settled {
+		return &settled{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{Effect: effect, Error: *fault}}
+	},
 }
 
 // sync reads a space, stores its files and its manifest, and returns the
 // settlement.
-func (w *Worker) sync(ctx context.Context, f *execution) (*synced, error) {
-	s := f.space
+func (w *Worker) sync(ctx context.Context, f *execution, s *session.Space) (*settled, error) {
 	only := s.Only
 	known, err := w.knownManifest(ctx, s)
 	if errors.Is(err, natsio.ErrNotFound) || errors.Is(err, journal.ErrOtherBytes) {
@@ -66,7 +66,7 @@ func (w *Worker) sync(ctx context.Context, f *execution) (*synced, error) {
 	if built.Manifest == nil {
 		return syncFailed(f, built.Problems), nil
 	}
-	return w.storeSpace(ctx, f, built, content)
+	return w.storeSpace(ctx, f, s, built, content)
 }
 
 // buildSpace reads a space and builds its manifest. Parts that the request leaves
@@ -125,9 +125,9 @@ func (w *Worker) stillThere(ctx context.Context, file *space.File, published boo
 	return &executor.Error{Code: CodeSpaceUnreadable, Detail: fmt.Sprintf("the blob %s of %s is lost: %s", file.Ref, file.Path, do)}
 }
 
-func syncFailed(f *execution, problems []space.Problem) *synced {
+func syncFailed(f *execution, problems []space.Problem) *settled {
 	detail := fmt.Sprintf("%d problems; the first: %s", len(problems), problems[0])
-	return &synced{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{
+	return &settled{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{
 		Effect:   f.name.Effect,
 		Error:    session.Fault{Code: CodeSpaceInvalid, Detail: prompt.Clip(detail, session.DetailBytesMax)},
 		Problems: problems[:min(len(problems), space.ProblemsMax)],
@@ -136,7 +136,7 @@ func syncFailed(f *execution, problems []space.Problem) *synced {
 
 // storeSpace stores a manifest and its files, unless the sync is dry, and returns
 // the settlement.
-func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spacefiles.Built, content executor.SpaceContent) (*synced, error) {
+func (w *Worker) storeSpace(ctx context.Context, f *execution, s *session.Space, built *spacefiles.Built, content executor.SpaceContent) (*settled, error) {
 	lacks, err := w.vault.lacks(ctx, built.Manifest)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spacefiles
 	}
 	manifest := built.Manifest.Bytes()
 	hash := codec.Sum(manifest)
-	if !f.space.Dry {
+	if !s.Dry {
 		for i := range built.Manifest.Files {
 			of := &built.Manifest.Files[i]
 			if file, ok := built.Files[of.Ref]; ok {
@@ -168,16 +168,16 @@ func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spacefiles
 		}
 	}
 	var signature *space.Signature
-	if f.space.Trust != nil {
-		signature, _ = f.space.Trust.Trusts(manifest, content.Signatures...)
+	if s.Trust != nil {
+		signature, _ = s.Trust.Trusts(manifest, content.Signatures...)
 	}
-	output := enableOutput(f.space, built.Manifest, content.Source)
-	if slices.Contains(f.space.Known, hash) {
-		return &synced{session.TypeWorkspaceSyncUnchanged, session.WorkspaceSyncUnchanged{
+	output := enableOutput(s, built.Manifest, content.Source)
+	if slices.Contains(s.Known, hash) {
+		return &settled{session.TypeWorkspaceSyncUnchanged, session.WorkspaceSyncUnchanged{
 			Effect: f.name.Effect, Hash: hash.String(), Lacks: lacks, Output: output, Signature: signature, Source: prompt.Valid(content.Source),
 		}}, nil
 	}
-	return &synced{session.TypeWorkspaceSnapshotReady, session.WorkspaceSnapshotReady{
+	return &settled{session.TypeWorkspaceSnapshotReady, session.WorkspaceSnapshotReady{
 		Effect: f.name.Effect, Lacks: lacks, Manifest: manifest, Output: output, Revision: prompt.Clip(content.Revision, revisionBytesMax),
 		Signature: signature, Source: prompt.Valid(content.Source),
 	}}, nil
@@ -206,11 +206,4 @@ func enableOutput(s *session.Space, m *space.Manifest, source string) *session.C
 		out.Skipped, out.Reason, out.ToolsCountAfter = true, "dry_run", out.ToolsCountBefore
 	}
 	return &session.Content{Text: out.JSON()}
-}
-
-func (syncs) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (string, any, error) {
-	if o.synced != nil {
-		return o.synced.typ, o.synced.body, nil
-	}
-	return session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{Effect: e.name.Effect, Error: *wireFault(o.fault, CodeSpaceUnreadable)}, nil
 }

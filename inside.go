@@ -26,8 +26,8 @@ type within struct{ rt *Runtime }
 func (w within) Client() *client.Client { return w.rt.client }
 
 // Act implements inside.Runtime.
-func (w within) Act(operator, approver *client.Client) {
-	w.rt.operator, w.rt.approver = operator, approver
+func (w within) Act(operator, approver, eraser *client.Client) {
+	w.rt.operator, w.rt.approver, w.rt.eraser = operator, approver, eraser
 }
 
 // Operator implements inside.Runtime.
@@ -35,6 +35,9 @@ func (w within) Operator() *client.Client { return cmp.Or(w.rt.operator, w.rt.cl
 
 // Approver implements inside.Runtime.
 func (w within) Approver() *client.Client { return cmp.Or(w.rt.approver, w.rt.operator, w.rt.client) }
+
+// Eraser implements inside.Runtime.
+func (w within) Eraser() *client.Client { return cmp.Or(w.rt.eraser, w.rt.client) }
 
 // Agents implements inside.Runtime.
 func (w within) Agents() []string {

@@ -78,8 +78,8 @@ type Runtime struct {
 	options options
 	at      *source.Opened
 	client  *client.Client
-	// operator and approver do what client may not: see inside.Runtime; nil: client does.
-	operator, approver *client.Client
+	// operator, approver and eraser do what client may not: see inside.Runtime; nil: client does.
+	operator, approver, eraser *client.Client
 
 	unread error // why this user may not read the log: see Partial; nil: it may
 

@@ -194,6 +194,9 @@ func (a *archived) NoticesKept(context.Context) (first, last uint64, err error) 
 func (a *archived) ReadNotices(context.Context, string, uint64, uint64) iter.Seq2[journal.Notice, error] {
 	return none[journal.Notice](nil)
 }
+func (a *archived) DeadLetters(context.Context, string) iter.Seq2[journal.DeadLetter, error] {
+	return none[journal.DeadLetter](nil)
+}
 func (a *archived) FollowNotices(context.Context, string, uint64) iter.Seq2[journal.Notice, error] {
 	return none[journal.Notice](ErrArchived)
 }

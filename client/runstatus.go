@@ -233,7 +233,7 @@ func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) 
 		return 0, nil // the policy may have refused it, also as a repeat
 	}
 	s, taken := state.Submission(b.Submission)
-	if !taken || s.Content != b.Content(env.Data) {
+	if !taken || s.Content != b.Content(env.Data, e.Original) {
 		return 0, nil
 	}
 	return s.Run, nil

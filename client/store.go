@@ -53,6 +53,7 @@ type reads interface {
 	LastNotices(ctx context.Context, sids []string, upTo uint64) iter.Seq2[journal.Notice, error]
 	LastSummary(ctx context.Context, sid string) (session.Summary, error)
 	NoticesKept(ctx context.Context) (first, last uint64, err error)
+	DeadLetters(ctx context.Context, webhook string) iter.Seq2[journal.DeadLetter, error]
 	ReadNotices(ctx context.Context, sid string, from, to uint64) iter.Seq2[journal.Notice, error]
 
 	Backlog(ctx context.Context) (streams.Backlog, error)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,18 @@ func (g *guarded) refold(user string, status int, stdin []byte, args ...string) 
 	return out, errOut
 }
 
+// firstEvent returns the sequence of a session's first event.
+func (g *guarded) firstEvent(sid string) string {
+	g.t.Helper()
+	out, _ := g.refold("operator", 0, nil, "log", sid, "--json")
+	line, _, _ := strings.Cut(out, "\n")
+	var e struct{ Seq uint64 }
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		g.t.Fatalf("%q: %v", line, err)
+	}
+	return strconv.FormatUint(e.Seq, 10)
+}
+
 // clock reads the server's clock as a user, as commands do that tell since when a
 // session waits.
 func (g *guarded) clock(user string) {
@@ -266,6 +279,7 @@ func TestRolesRunEverything(t *testing.T) {
 	for _, user := range []string{"chat", "approver", "auditor", "operator"} {
 		g.clock(user)
 	}
+	redacted := g.firstEvent("s1")
 	archives := t.TempDir()
 	policy := writeFile(t, "retain.yaml", fmt.Sprintf("rules: [{prefix: s2, idle_after: 0s, archive_to: %s, delete_after: 0s}]", archives))
 	for user, commands := range map[string][][]string{
@@ -278,7 +292,7 @@ func TestRolesRunEverything(t *testing.T) {
 		"auditor": {{"view", "s1"}, {"replay", "s1", "--verify"}, {"tools", "s1"}, {"why", "s1", "shell"}, {"bridge", "doctor"}, {"approvals", "s3"},
 			{"sessions"}, {"sessions", "--all"}, {"transcript", "s1"}, {"log", "s1"}, {"tail", "--all"}},
 		"chat":   {{"view", "s1"}},
-		"eraser": {{"retain", "--policy", policy}, {"blobs", "sweep"}},
+		"eraser": {{"redact", "s1", redacted, "--yes"}, {"retain", "--policy", policy}, {"blobs", "sweep"}},
 	} {
 		for _, args := range commands {
 			out, errOut, status := run(t, endWithin, nil, "refold", g.as(user, args...)...)
@@ -287,6 +301,9 @@ func TestRolesRunEverything(t *testing.T) {
 				t.Errorf("%s: refold %s: status %d\n%s%s", user, strings.Join(args, " "), status, tail(out, 500), errOut)
 			}
 		}
+	}
+	if shown, _ := g.refold("operator", 0, nil, "log", "s1", "--from", redacted, "--to", redacted, "--json"); !strings.Contains(shown, "[redacted]") && !strings.Contains(shown, "xxx") {
+		t.Errorf("refold redact as eraser has left the text of event %s: %s", redacted, shown)
 	}
 	if _, err := os.Stat(filepath.Join(archives, "s2.refold")); err != nil {
 		t.Errorf("refold retain as eraser has archived nothing: %v", err)

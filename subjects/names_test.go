@@ -120,6 +120,8 @@ func printNames(t *testing.T, n Names) string {
 	p.made("about a session")(n.DeadAbout("s1"))
 	p.section("erasure")
 	p.made("ledger")(n.Erased("s1"))
+	p.made("redacted")(n.Redacted("s1", 41))
+	p.name("all redacted", n.RedactedAll())
 	p.name("all", n.ErasedAll())
 	claims, err := n.SessionClaims("s1")
 	p.made("claims")(strings.Join(claims, " "), err)

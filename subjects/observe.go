@@ -24,8 +24,17 @@ func (n Names) ParseErased(subject string) (sid string, err error) {
 	return n.parsePerSession("erased", subject)
 }
 
+// Redacted returns the subject of an event's entries in the ledger, whose text was
+// removed: those of the event at sequence seq of the log.
+func (n Names) Redacted(sid string, seq uint64) (string, error) {
+	return n.checked(ValidSession(sid), "erased", sid, strconv.FormatUint(seq, 10))
+}
+
+// RedactedAll matches the entries of all events whose text was removed.
+func (n Names) RedactedAll() string { return n.join("erased", "*", "*") }
+
 // ErasedAll matches all entries of the ledger.
-func (n Names) ErasedAll() string { return n.join("erased", "*") }
+func (n Names) ErasedAll() string { return n.join("erased", ">") }
 
 // Live returns the subject of a session's streaming deltas.
 func (n Names) Live(sid string) (string, error) { return n.perSession("live", sid) }

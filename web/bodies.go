@@ -175,6 +175,20 @@ type Taken struct {
 	Seq uint64 `json:"seq" lim:"1.."`
 }
 
+// Redacted is an event whose text was removed.
+type Redacted struct {
+	// Sequence of the event in the log.
+	Seq uint64 `json:"seq" lim:"1.."`
+	// Its type.
+	Type string `json:"type" lim:"any"`
+	// Notices that had its text, and were deleted.
+	Notices int `json:"notices" lim:"0.."`
+	// Dead letters of webhooks that had its text, and were deleted.
+	DeadLetters int `json:"dead_letters" lim:"0.."`
+	// Blobs that it named. `refold blobs sweep` deletes them if nothing else names them.
+	Blobs int `json:"blobs" lim:"0.."`
+}
+
 // FactsRequest sets facts.
 type FactsRequest struct {
 	// Values by name; null removes a fact.

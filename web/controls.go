@@ -157,3 +157,27 @@ func (c *call) setOverrides() (any, error) {
 	seq, err := c.inner.Operator().SetOverrides(c.ctx(), c.sid, lists, "")
 	return c.taken(seq, err)
 }
+
+// redactEvent removes the text of an event.
+func (c *call) redactEvent() (any, error) {
+	e, err := c.ownEvent()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case c.erasing <- struct{}{}:
+		defer func() { <-c.erasing }()
+	case <-c.ctx().Done():
+		return nil, c.ctx().Err()
+	}
+	deleter := c.inner.Eraser().Deleter(client.DeleteOptions{})
+	r, err := deleter.Redact(c.ctx(), c.sid, e.Seq)
+	if err == nil {
+		_, err = deleter.Close(c.ctx())
+	}
+	c.histories.forget(c.sid, nil)
+	if err != nil {
+		return nil, err
+	}
+	return Redacted{Seq: e.Seq, Type: r.Type, Notices: r.Notices, DeadLetters: r.Dead, Blobs: r.Blobs}, nil
+}

@@ -129,6 +129,7 @@ func TestEveryOperationOfTheDocument(t *testing.T) {
 		{"setRegistry", `{"registry": {"tools": []}}`, 200},
 		{"interrupt", `{}`, 0}, {"cancel", `{}`, 0}, {"cancelRun", `{}`, 0}, // the run may have ended
 		{"aiSDKCancel", "", 204},
+		{"redactEvent", "", 0}, // it depends on the event
 		{"endSession", "", 200},
 		{"holdSession", `{"reason": "case 4711"}`, 200}, {"endHold", `{}`, 200}, {"deleteSession", `{"reason": "they asked"}`, 200},
 	}

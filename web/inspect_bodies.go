@@ -72,6 +72,8 @@ type EventShown struct {
 	// Its data. Absent: there is none, it can't be read, or it is too large to be shown:
 	// the raw bytes have it.
 	Data json.RawMessage `json:"data,omitempty" lim:"object"`
+	// Whether its text was removed: what is shown is a copy without it.
+	Redacted bool `json:"redacted,omitempty"`
 	// Why it can't be read.
 	Fault string `json:"fault,omitempty" lim:"any"`
 	// Detail of the code for which it had no effect.

@@ -100,7 +100,7 @@ func (c *call) getEvent() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := &EventShown{EventHead: h.heads[place], Leaf: session.LeafOf(e).String()}
+	shown := &EventShown{EventHead: h.heads[place], Leaf: session.LeafOf(e).String(), Redacted: e.Original != nil}
 	shown.read(e)
 	state, err := c.at(h, place-1)
 	if err != nil {

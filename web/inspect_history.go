@@ -113,11 +113,11 @@ func (c *call) folded(fold func() error) error {
 	return fold()
 }
 
-// forget drops a session.
+// forget drops a session, if h is what is kept of it, or nil.
 func (a *histories) forget(sid string, h *history) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.all[sid] == h {
+	if kept := a.all[sid]; kept != nil && (h == nil || kept == h) {
 		delete(a.all, sid)
 		a.used = slices.DeleteFunc(a.used, func(of string) bool { return of == sid })
 	}

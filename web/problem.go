@@ -63,6 +63,7 @@ const (
 	CodeBadBlob         Code = "bad_blob"               // the handle is not of this session, or has expired
 	CodeNoRegenerate    Code = "no_regenerate"          // a session does not answer a message again
 	CodeNotQuarantined  Code = "not_quarantined"        // the session is not stopped, or not as the request says
+	CodeTextInUse       Code = "text_in_use"            // the text of an event can't be removed now
 	CodeQuarantined     Code = "quarantined"            // the session is stopped, and an operator must act
 	CodeNoSessionActor  Code = "no_session_actor"       // no session-actor answers
 	CodeServerLacks     Code = "server_lacks_right"     // the server's own NATS user lacks a right
@@ -122,12 +123,13 @@ func problemOf(ctx context.Context, err error) (p *Problem, ok bool) {
 	var refused *refold.RejectedError
 	var stopped *refold.QuarantinedError
 	var large *http.MaxBytesError
+	var inUse *client.RedactionError
 	var denied *natsio.PermissionError
 	switch {
 	case errors.As(err, &p):
 		return p, true
 	case errors.As(err, &denied) && denied.Lacks != "":
-		return problem(http.StatusForbidden, CodeForbidden, "the server's user on NATS lacks %s: start refold serve with --operator or --approver, the context of a user with such a role", denied.Lacks), true
+		return problem(http.StatusForbidden, CodeForbidden, "the server's user on NATS lacks %s: start refold serve with --operator, --approver or --eraser, the context of a user with such a role", denied.Lacks), true
 	case errors.As(err, &refused):
 		detail := cmp.Or(refused.Detail, "the session refused it")
 		if what := advice[refused.Code]; what != "" {
@@ -138,6 +140,8 @@ func problemOf(ctx context.Context, err error) (p *Problem, ok bool) {
 		return problem(http.StatusConflict, CodeQuarantined, "%v; its events are kept, and an operator must act", stopped), true
 	case errors.As(err, &large):
 		return problem(http.StatusRequestEntityTooLarge, CodeTooLarge, "the body has more than %d bytes: send less", large.Limit), true
+	case errors.As(err, &inUse):
+		return problem(http.StatusConflict, CodeTextInUse, "%v", inUse), true
 	case errors.Is(err, client.ErrNoRun):
 		return problem(http.StatusNotFound, CodeNoRun, "the session has no such run: runs count from 1"), true
 	case errors.Is(err, client.ErrNoSession):

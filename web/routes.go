@@ -193,6 +193,11 @@ var controlRoutes = []route{
 		do:  func(c *call) (any, error) { return c.control(erase) },
 	},
 	{
+		method: http.MethodDelete, path: "/v1/sessions/{sid}/events/{seq}", name: "redactEvent", right: RightErase, out: "Redacted",
+		doc: "Removes the text of an event for good. The session stays what it is, and everything that reads the event gets a copy without text. What the session still uses, or has decided by, is 409 `text_in_use`, and the detail says when to try again. It takes some seconds.",
+		do:  (*call).redactEvent,
+	},
+	{
 		method: http.MethodPost, path: "/v1/sessions/{sid}/hold", name: "holdSession", right: RightOperate, in: "Reason", out: "Taken", keyed: true,
 		doc: "Holds the session: nobody can delete it until the hold ends.",
 		do:  func(c *call) (any, error) { return c.control(hold) },

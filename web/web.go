@@ -91,6 +91,7 @@ type server struct {
 	usage  usage
 	kept   atomic.Int64 // runs: see keep
 
+	erasing   chan struct{}      // a mutex: one eraser works at a time
 	histories *histories         // of sessions that the inspector shows
 	proves    *inspector.Program // with which its pages fold them again; nil: they can't
 }
@@ -124,7 +125,7 @@ func Handler(rt *refold.Runtime, o Options) http.Handler {
 	}
 	inner := inside.Of(rt)
 	s := &server{rt: rt, inner: inner, client: inner.Client(), o: o, mux: http.NewServeMux(), masks: o.Redact, usage: newUsage(),
-		histories: newHistories(), proves: proves}
+		histories: newHistories(), erasing: make(chan struct{}, 1), proves: proves}
 	paths := map[string]map[string]*route{}
 	all := pageRoutes()
 	for i := range routes {

@@ -55,9 +55,13 @@ func (s *State) agentFault(agent string) *refusal {
 }
 
 // Content returns the hash of what a submission must repeat: the request's data
-// without the definition, which may have changed since.
-func (b *RunRequested) Content(data codec.Raw) codec.Hash {
-	if b.Agent == "" {
+// without the definition, which may have changed since. of is what the event was, if its
+// text was removed.
+func (b *RunRequested) Content(data codec.Raw, of *Original) codec.Hash {
+	switch {
+	case of != nil:
+		return of.Content
+	case b.Agent == "":
 		return codec.Sum(data)
 	}
 	without := *b

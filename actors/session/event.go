@@ -14,6 +14,9 @@ type Event struct {
 	Seq     uint64 // stream sequence
 	Time    int64  // stream timestamp, Unix milliseconds
 	Payload []byte // a JSON object or a msgpack map: the envelope
+
+	// Of an event whose text was removed (Redact): what it was. Payload is the copy then.
+	Original *Original
 }
 
 // Door is the second token of a log subject. It decides who may publish it.

@@ -51,8 +51,9 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	if s.Count == 1 {
 		notify(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: int(s.Rules)})
 	}
+	s.original = e.Original
 	typ, bad := s.apply(e)
-	s.lastType = 0
+	s.lastType, s.original = 0, nil
 	if i, known := typeIndexes[typ]; known {
 		s.lastType = uint8(i + 1)
 	}
@@ -142,8 +143,12 @@ const hashRoom = 1 << 10
 
 // LeafOf returns the BLAKE2b-256 of one event alone: of its sequence and
 // timestamp (eight bytes each, big-endian), the door, a zero byte and the
-// payload. A snapshot names its last event by this hash.
+// payload; of a redacted one, of the event as it was published. A snapshot names its last
+// event by this hash.
 func LeafOf(e Event) codec.Hash {
+	if e.Original != nil {
+		return e.Original.Leaf
+	}
 	var room [hashRoom]byte
 	b := room[:0]
 	b = binary.BigEndian.AppendUint64(b, e.Seq)

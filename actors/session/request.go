@@ -34,7 +34,7 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 	}
 	var content codec.Hash
 	if b.Submission != "" { // without one, no request is a repeat
-		content = b.Content(data)
+		content = b.Content(data, s.original)
 	}
 	before, taken := s.Submission(b.Submission)
 	switch {

@@ -35,6 +35,7 @@ type scratch struct {
 	toolsMoved bool              // inputs of the tool selection may have changed since the latest turn
 	quiet      bool              // notices are numbered, and not built
 	head       *SessionTombstone // before the event being folded, if that may be a tombstone
+	original   *Original         // of the event being folded, if its text was removed
 
 	itemsBefore int // length of the transcript's window before the event being folded
 }

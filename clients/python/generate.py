@@ -16,7 +16,7 @@ SCHEMAS = json.loads((HERE / "../../web/openapi.json").read_text("utf-8"))["comp
 
 # What servers answer. Bodies of requests are arguments of methods.
 ANSWERS = ["Call", "UsageTotal", "RunState", "RunAccepted", "Update", "PackShown", "ParentCall", "Approval", "Question", "Schedule",
-           "SessionRow", "Blob", "Taken"]
+           "SessionRow", "Blob", "Taken", "Redacted"]
 
 # The position of an update is the id of its event, and no part of its JSON.
 EXTRA = {"Update": {"position": {"type": "string", "description": "Where it stands: updates go on after it. Opaque."}}}

@@ -39,6 +39,7 @@ type place struct {
 	seq  uint64 // of an event
 	at   int64
 	size uint32
+	was  *session.Original // of an event whose text was removed
 }
 
 // Open reads and checks a whole file. An error names the file; what is wrong with it is
@@ -104,8 +105,9 @@ type reader struct {
 	in   *bufio.Reader
 	sum  hash.Hash // of all records before the one at hand
 	out  *bufio.Writer
-	size int64 // of all records so far
-	at   int64 // in the spool
+	size int64             // of all records so far
+	at   int64             // in the spool
+	was  *session.Original // the next event, before its text was removed
 	file *File
 }
 
@@ -132,6 +134,8 @@ func (r *reader) run() error {
 		switch {
 		case k == kindEvent && len(f.blobs) == 0:
 			err = r.event(size)
+		case k == kindBefore && len(f.blobs) == 0 && size == beforeBytes:
+			err = r.before()
 		case k == kindBlob:
 			err = r.blob(size)
 		case k == kindEnd:
@@ -200,6 +204,17 @@ func (r *reader) bytes(size int64, counts bool) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
+// before reads what the next event was before its text was removed.
+func (r *reader) before() error {
+	body, err := r.bytes(beforeBytes, true)
+	if err != nil {
+		return err
+	}
+	r.was = new(session.Original)
+	copy(r.was.Content[:], body[copy(r.was.Leaf[:], body):])
+	return nil
+}
+
 func (r *reader) event(size int64) error {
 	body, err := r.bytes(size, true)
 	if err != nil {
@@ -215,7 +230,8 @@ func (r *reader) event(size int64) error {
 	if _, err := f.event(body); err != nil {
 		return err
 	}
-	f.events = append(f.events, place{seq: seq, at: r.at, size: uint32(size)})
+	f.events = append(f.events, place{seq: seq, at: r.at, size: uint32(size), was: r.was})
+	r.was = nil
 	return r.spool(body)
 }
 
@@ -299,11 +315,17 @@ func (f *File) Event(seq uint64) (session.Event, error) {
 	if !found {
 		return session.Event{}, fmt.Errorf("event %d: %w", seq, ErrNotFound)
 	}
-	body, err := f.body(f.events[at])
+	return f.eventAt(f.events[at])
+}
+
+func (f *File) eventAt(p place) (session.Event, error) {
+	body, err := f.body(p)
 	if err != nil {
 		return session.Event{}, err
 	}
-	return f.event(body)
+	e, err := f.event(body)
+	e.Original = p.was
+	return e, err
 }
 
 // Events yields the events with sequences from from to to (0: no end), in order.
@@ -314,11 +336,7 @@ func (f *File) Events(from, to uint64) iter.Seq2[session.Event, error] {
 			if to != 0 && p.seq > to {
 				return
 			}
-			body, err := f.body(p)
-			var e session.Event
-			if err == nil {
-				e, err = f.event(body)
-			}
+			e, err := f.eventAt(p)
 			if !yield(e, err) || err != nil {
 				return
 			}

@@ -31,6 +31,7 @@ type kind byte
 const (
 	kindHeader kind = 'H'
 	kindEvent  kind = 'E'
+	kindBefore kind = 'R'
 	kindBlob   kind = 'B'
 	kindEnd    kind = 'Z'
 )
@@ -42,17 +43,20 @@ func (k kind) bytesMax() int64 {
 		return HeadBytesMax
 	case kindEvent:
 		return EventBytesMax
+	case kindBefore:
+		return beforeBytes
 	case kindBlob:
 		return BlobBytesMax + int64(len(codec.Hash{}))
 	}
 	return 0
 }
 
-// headBytes is what a record has before its body, and eventHeadBytes what an event's
-// body has before the subject.
+// headBytes is what a record has before its body, eventHeadBytes what an event's body has
+// before the subject, and beforeBytes the body that says what a redacted event was.
 const (
 	headBytes      = 1 + 4
 	eventHeadBytes = 8 + 8 + 2
+	beforeBytes    = int64(2 * len(codec.Hash{}))
 )
 
 // Header is what an archive says of its session.

@@ -107,6 +107,11 @@ func (w *Writer) Event(e session.Event) error {
 	head := binary.BigEndian.AppendUint64(nil, e.Seq)
 	head = binary.BigEndian.AppendUint64(head, uint64(e.Time))
 	head = binary.BigEndian.AppendUint16(head, uint16(len(subject)))
+	if o := e.Original; o != nil {
+		if err := w.record(kindBefore, o.Leaf[:], o.Content[:]); err != nil {
+			return err
+		}
+	}
 	w.end.Events++
 	return w.record(kindEvent, append(head, subject...), e.Payload)
 }

@@ -14,13 +14,15 @@ type Runtime interface {
 	// Client returns the runtime's connection. The runtime closes it.
 	Client() *client.Client
 	// Act gives the runtime connections for what its own user may not do: to configure
-	// sessions, and to decide over calls. A nil one leaves it as it is. The caller calls
+	// sessions, to decide over calls, and to erase. A nil one leaves it as it is. The caller calls
 	// it before all else, and closes them after the runtime.
-	Act(operator, approver *client.Client)
+	Act(operator, approver, eraser *client.Client)
 	// Operator returns the connection that configures sessions.
 	Operator() *client.Client
 	// Approver returns the connection that decides over calls.
 	Approver() *client.Client
+	// Eraser returns the connection that deletes messages.
+	Eraser() *client.Client
 	// Agents returns the names of the agents, sorted.
 	Agents() []string
 	// Define adds an agent that other processes serve. config is as for

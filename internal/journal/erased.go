@@ -22,8 +22,10 @@ var ErrErased = errors.New("the session was erased meanwhile: read it again")
 type Erasure struct {
 	// The session whose events are deleted.
 	Session string `json:"session"`
-	// Sequence of the tombstone that has taken the place of all events before it.
-	Tombstone uint64 `json:"tombstone"`
+	// Sequence of the tombstone that has taken the place of all events before it. 0 if one
+	// event alone is erased, and Redacted stands for it.
+	Tombstone uint64    `json:"tombstone"`
+	Redacted  *Redacted `json:"redacted,omitempty"`
 	// Sequences of the events, in order: the first and the last of each range of the log
 	// that has events of this session alone.
 	Ranges [][2]uint64 `json:"ranges"`
@@ -84,6 +86,9 @@ func (j *Journal) lastErasure(ctx context.Context, subject string) (e Erasure, s
 // sequence of the entry.
 func (j *Journal) PutErasure(ctx context.Context, e Erasure, after uint64) (uint64, error) {
 	subject, err := j.names.Erased(e.Session)
+	if e.Redacted != nil {
+		subject, err = j.names.Redacted(e.Session, e.Redacted.Seq)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -182,6 +187,9 @@ func (j *Journal) lost(ctx context.Context, state jetstream.StreamState) (lost u
 // lostDuring is lost while an erasure is under way: the server's number of the session's
 // messages tells how many of them are deleted by now.
 func (j *Journal) lostDuring(ctx context.Context, e *Erasure) (uint64, error) {
+	if e.Redacted != nil {
+		return j.lostDuringOne(ctx, e)
+	}
 	filter, err := j.names.Session(e.Session)
 	if err != nil {
 		return 0, err
@@ -203,6 +211,24 @@ func (j *Journal) lostDuring(ctx context.Context, e *Erasure) (uint64, error) {
 		}
 	}
 	explained := e.Before + e.Events() - min(e.Events(), there-min(there, e.Left))
+	missing := state.LastSeq - min(state.LastSeq, state.Msgs)
+	return missing - min(missing, explained), nil
+}
+
+// lostDuringOne is lostDuring for the erasure of one event.
+func (j *Journal) lostDuringOne(ctx context.Context, e *Erasure) (uint64, error) {
+	explained := e.Before
+	_, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: e.Redacted.Seq})
+	switch {
+	case errors.Is(err, natsio.ErrNotFound):
+		explained++
+	case err != nil:
+		return 0, err
+	}
+	state, err := j.state(ctx, j.names.LogStream(), "")
+	if err != nil {
+		return 0, err
+	}
 	missing := state.LastSeq - min(state.LastSeq, state.Msgs)
 	return missing - min(missing, explained), nil
 }

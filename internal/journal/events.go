@@ -22,29 +22,29 @@ import (
 // of an erased session is its tombstone, as soon as the deletion has begun; ErrErased means
 // that it began during the read.
 func (j *Journal) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
-	return j.sinceErasure(ctx, sid, from, to, j.events(sid, func(filter string) iter.Seq2[stored, error] {
+	return j.sinceErasure(ctx, sid, from, to, j.withRedacted(ctx, part{sid: sid, from: from, to: to}, j.events(sid, func(filter string) iter.Seq2[stored, error] {
 		return j.read(ctx, j.names.LogStream(), filter, from, to, leader)
-	}))
+	})))
 }
 
 // ReadNext yields at most n events of a session with sequences from from to to, in
 // order, without gaps. Each is one request, so the server does not search the log after
 // the last one. Any replica answers; it ends early if the replica lags.
 func (j *Journal) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
-	return j.sinceErasure(ctx, sid, from, to, j.events(sid, func(filter string) iter.Seq2[stored, error] {
+	return j.sinceErasure(ctx, sid, from, to, j.withRedacted(ctx, part{sid: sid, from: from, to: to, most: n, some: true}, j.events(sid, func(filter string) iter.Seq2[stored, error] {
 		return j.readNext(ctx, j.names.LogStream(), filter, from, to, int(min(n, math.MaxInt)))
-	}))
+	})))
 }
 
 // NextOf is ReadNext for the events of a session through one door, without an end.
 func (j *Journal) NextOf(ctx context.Context, door session.Door, sid string, from, n uint64) iter.Seq2[session.Event, error] {
-	return j.events(sid, func(string) iter.Seq2[stored, error] {
+	return j.withRedacted(ctx, part{sid: sid, door: door, from: from, most: n, some: true}, j.events(sid, func(string) iter.Seq2[stored, error] {
 		filter, err := j.names.Stored(door, sid)
 		if err != nil {
 			return func(yield func(stored, error) bool) { yield(stored{}, err) }
 		}
 		return j.readNext(ctx, j.names.LogStream(), filter, from, 0, int(min(n, math.MaxInt)))
-	})
+	}))
 }
 
 // events yields the messages of read, for the filter of a session, as events.
@@ -98,12 +98,35 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 	if err != nil {
 		return s, err
 	}
+	redacted, at, err := j.redacted.all(ctx, j)
+	if err != nil {
+		return s, err
+	}
+	give := func(e session.Event) error {
+		if e.Seq < begin[e.Session] {
+			return nil // it will be deleted
+		}
+		return fn(e)
+	}
 	next := max(from, 1)
 	last, err := j.scan(ctx, j.names.LogStream(), next, func(m stored) error {
 		if m.seq > next {
 			s.Holes = append(s.Holes, Hole{next, m.seq - 1})
 		}
 		next = m.seq + 1
+		for len(redacted) > 0 && redacted[0].Seq <= m.seq {
+			r := redacted[0]
+			if redacted = redacted[1:]; r.Seq < from {
+				continue
+			}
+			e, err := r.event()
+			if err == nil {
+				err = give(e)
+			}
+			if err != nil || r.Seq == m.seq { // it is being erased
+				return err
+			}
+		}
 		e, err := j.event(m)
 		switch {
 		case errors.Is(err, errForeign):
@@ -113,10 +136,8 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 			s.Skipped++
 			j.conn.Log.Warn("event_skipped", "seq", m.seq, "subject", m.subject, "error", err.Error())
 			return nil
-		case e.Seq < begin[e.Session]:
-			return nil // it will be deleted
 		}
-		return fn(e)
+		return give(e)
 	})
 	if err != nil {
 		return s, err
@@ -130,8 +151,13 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 			s.Erased = append(s.Erased, sid)
 		}
 	}
+	if err == nil {
+		var since []string
+		since, err = j.redacted.since(ctx, j, at)
+		s.Erased = append(s.Erased, since...)
+	}
 	slices.Sort(s.Erased)
-	s.Holes = unexplained(s.Holes, explained)
+	s.Erased, s.Holes = slices.Compact(s.Erased), unexplained(s.Holes, explained)
 	return s, err
 }
 
@@ -169,7 +195,8 @@ func (j *Journal) CountEvents(ctx context.Context, sid string, have uint64) (n u
 	for _, one := range state.Subjects {
 		n += one
 	}
-	return n, nil
+	redacted, err := j.redacted.count(ctx, j, sid, state.LastSeq-min(state.LastSeq, state.Msgs))
+	return n + redacted, err
 }
 
 // EventAt returns the event at a sequence. If there is no message, the error is
@@ -202,7 +229,13 @@ func (j *Journal) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event,
 	events := make([]session.Event, len(seqs))
 	for i, m := range found {
 		if m.seq == 0 {
-			if m, err = j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: max(seqs[i], 1)}); err != nil {
+			m, err = j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: max(seqs[i], 1)})
+			if errors.Is(err, natsio.ErrNotFound) {
+				if events[i], err = j.redacted.at(ctx, j, seqs[i]); err == nil {
+					continue
+				}
+			}
+			if err != nil {
 				return nil, fmt.Errorf("read event %d: %w", seqs[i], err)
 			}
 		}
@@ -319,6 +352,9 @@ func (j *Journal) installBefore(ctx context.Context, seq uint64) (stored, error)
 // none.
 func (j *Journal) TraceParentAt(ctx context.Context, seq uint64) (string, error) {
 	m, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: max(seq, 1)})
+	if errors.Is(err, natsio.ErrNotFound) { // its text was removed, and with it its headers
+		_, err = j.redacted.at(ctx, j, seq)
+	}
 	if err != nil {
 		return "", fmt.Errorf("read event %d: %w", seq, err)
 	}

@@ -19,7 +19,8 @@ type Journal struct {
 	logs, effects, timers, notices, packs, dead *committer
 	unanswered                                  *unanswered // of a core-only client; else nil
 
-	erased atomic.Uint64 // events that erasures have deleted, when the last one that this process knows was done
+	redacted redactions
+	erased   atomic.Uint64 // events that erasures have deleted, when the last one that this process knows was done
 }
 
 // New returns the journal of a connection. With coreOnly it does not use the JetStream

@@ -13,14 +13,19 @@ import (
 //
 //	'E', sequence (8 bytes), time (8), length of the door (1), door,
 //	length of the payload (4), payload, chain after the event (32)
+//	'R', leaf (32), content (32): what the next event was before its text was removed
 //	'Z', sequence with which the next page begins (8); 0: there is none
 const (
-	frameEvent = 'E'
-	frameEnd   = 'Z'
+	frameEvent  = 'E'
+	frameBefore = 'R'
+	frameEnd    = 'Z'
 )
 
 // Append appends an event to a page. chain is what the fold has after it.
 func Append(page []byte, e session.Event, chain codec.Hash) []byte {
+	if o := e.Original; o != nil {
+		page = append(append(append(page, frameBefore), o.Leaf[:]...), o.Content[:]...)
+	}
 	page = append(page, frameEvent)
 	page = binary.BigEndian.AppendUint64(page, e.Seq)
 	page = binary.BigEndian.AppendUint64(page, uint64(e.Time))
@@ -77,7 +82,14 @@ func (r *reader) number(bytes int) (n uint64) {
 // next returns the next event and its chain. isEnd says that the page ends, and after is
 // the sequence of the next page then. The event's payload is a part of the page.
 func (r *reader) next() (e session.Event, chain codec.Hash, after uint64, isEnd bool, err error) {
-	switch kind := r.number(1); {
+	kind := r.number(1)
+	if kind == frameBefore {
+		e.Original = new(session.Original)
+		copy(e.Original.Leaf[:], r.take(len(e.Original.Leaf)))
+		copy(e.Original.Content[:], r.take(len(e.Original.Content)))
+		kind = r.number(1)
+	}
+	switch {
 	case r.err != nil:
 	case kind == frameEnd:
 		after, isEnd = r.number(8), true

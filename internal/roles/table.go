@@ -225,10 +225,9 @@ func storeRows() []Row {
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(subjects.QuarantineKeys) }), May: grant(Publish, Operator)},
 		{Name: "packs", About: "published versions of packs, and their signatures", Answers: Once, May: grant(Publish, Publishers),
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.PacksStream()) })},
-		{Name: "blobs", About: "contents by hash: add some", Answers: Once, May: grant(Publish, writers()...),
+		// Erasers mark blobs that nothing names, and store what stands for those of redacted events.
+		{Name: "blobs", About: "contents by hash: add some", Answers: Once, May: grant(Publish, append(writers(), Eraser)...),
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.BlobsStream()) })},
-		{Name: "descriptions of blobs", About: "mark those that nothing names", Answers: Once, May: grant(Publish, Eraser),
-			Patterns: one(func(n subjects.Names) string { return n.BlobSubject("*") })},
 	}
 }
 

@@ -157,3 +157,13 @@ func (s *sim) lanesGoOn() {
 	}
 	s.heal()
 }
+
+// waitsForStopped reports whether a session waits for a child that is stopped since the
+// log has lost an event of it, or that itself waits for such a child. Its run goes on when
+// an operator releases the child.
+func (r *referee) waitsForStopped(state *session.State) bool {
+	return slices.ContainsFunc(state.View().Children, func(c session.ViewChild) bool {
+		child := r.sessions[c.Session]
+		return c.State == "open" && child != nil && (child.lost && r.j.stops[c.Session] != nil || r.waitsForStopped(child.state))
+	})
+}

@@ -390,16 +390,6 @@ func (r *referee) end() {
 	}
 }
 
-// waitsForStopped reports whether a session waits for a child that is stopped since the
-// log has lost an event of it, or that itself waits for such a child. Its run goes on when
-// an operator releases the child.
-func (r *referee) waitsForStopped(state *session.State) bool {
-	return slices.ContainsFunc(state.View().Children, func(c session.ViewChild) bool {
-		child := r.sessions[c.Session]
-		return c.State == "open" && child != nil && (child.lost && r.j.stops[c.Session] != nil || r.waitsForStopped(child.state))
-	})
-}
-
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for key := range m {

@@ -13,12 +13,12 @@ server's code, ConnectionFailed, and RunError of a run that did not complete.
 """
 
 from .aio import AsyncAgent, AsyncRefold, AsyncRun, AsyncSession
-from .api import Approval, Blob, Call, PackShown, Question, RunState, Schedule, SessionRow, Taken, Update, UsageTotal
+from .api import Approval, Blob, Call, PackShown, Question, Redacted, RunState, Schedule, SessionRow, Taken, Update, UsageTotal
 from .blocking import Agent, Refold, Run, Session
 from .errors import ConnectionFailed, ProblemError, RefoldError, RunError
 
 __all__ = [
     "Agent", "Approval", "AsyncAgent", "AsyncRefold", "AsyncRun", "AsyncSession", "Blob", "Call", "ConnectionFailed",
-    "PackShown", "ProblemError", "Question", "Refold", "RefoldError", "Run", "RunError", "RunState", "Schedule", "Session", "SessionRow",
+    "PackShown", "ProblemError", "Question", "Redacted", "Refold", "RefoldError", "Run", "RunError", "RunState", "Schedule", "Session", "SessionRow",
     "Taken", "Update", "UsageTotal",
 ]

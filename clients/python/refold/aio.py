@@ -13,7 +13,7 @@ from typing import Any
 
 from . import requests
 from .aconnections import AsyncConnections
-from .api import Approval, Blob, Question, RunAccepted, RunState, Schedule, SessionRow, Taken, Update
+from .api import Approval, Blob, Question, Redacted, RunAccepted, RunState, Schedule, SessionRow, Taken, Update
 from .connections import Token
 from .errors import RunError
 from .requests import Input, Request, TranscriptFormat, WhenBusy
@@ -127,6 +127,13 @@ class AsyncSession:
         Its messages stay stored until the server's eraser deletes them.
         """
         return await self._http.send(requests.delete(self.id, reason=reason))
+
+    async def redact(self, seq: int) -> Redacted:
+        """Removes the text of an event for good: the session stays what it is. Needs the right erase.
+
+        It takes some seconds. The problem text_in_use says that the session uses it still.
+        """
+        return await self._http.send(requests.redact(self.id, seq))
 
     async def hold(self, reason: str = "") -> Taken:
         """Holds the session: nobody can delete it until end_hold. Needs the right operate."""

@@ -314,3 +314,19 @@ class Taken:
 
     # Sequence of the event in the log.
     seq: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redacted:
+    """An event whose text was removed."""
+
+    # Blobs that it named. `refold blobs sweep` deletes them if nothing else names them.
+    blobs: int
+    # Dead letters of webhooks that had its text, and were deleted.
+    dead_letters: int
+    # Notices that had its text, and were deleted.
+    notices: int
+    # Sequence of the event in the log.
+    seq: int
+    # Its type.
+    type: str

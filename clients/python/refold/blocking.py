@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from . import requests
-from .api import Approval, Blob, Question, RunAccepted, RunState, Schedule, SessionRow, Taken, Update
+from .api import Approval, Blob, Question, Redacted, RunAccepted, RunState, Schedule, SessionRow, Taken, Update
 from .connections import Connections, Token
 from .errors import RunError
 from .requests import Input, Request, TranscriptFormat, WhenBusy
@@ -126,6 +126,13 @@ class Session:
         Its messages stay stored until the server's eraser deletes them.
         """
         return self._http.send(requests.delete(self.id, reason=reason))
+
+    def redact(self, seq: int) -> Redacted:
+        """Removes the text of an event for good: the session stays what it is. Needs the right erase.
+
+        It takes some seconds. The problem text_in_use says that the session uses it still.
+        """
+        return self._http.send(requests.redact(self.id, seq))
 
     def hold(self, reason: str = "") -> Taken:
         """Holds the session: nobody can delete it until end_hold. Needs the right operate."""

@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote, urlencode
 
-from .api import Approval, Blob, Question, RunAccepted, RunState, Schedule, SessionRow, Taken
+from .api import Approval, Blob, Question, Redacted, RunAccepted, RunState, Schedule, SessionRow, Taken
 from .errors import ConnectionFailed, ProblemError
 
 T = TypeVar("T")
@@ -163,6 +163,10 @@ def control(sid: str, name: str, reason: str = "", **more: Any) -> Request[Taken
 def delete(sid: str, name: str = "", reason: str = "") -> Request[Taken]:
     body = {"reason": reason} if reason else None
     return Request(method="DELETE", path=session_path(sid, name), decode=_of(Taken), body=body, key=new_key())
+
+
+def redact(sid: str, seq: int) -> Request[Redacted]:
+    return Request(method="DELETE", path=session_path(sid, f"/events/{seq}"), decode=_of(Redacted))
 
 
 def put(sid: str, name: str, body: Mapping[str, Any]) -> Request[Taken]:

@@ -235,7 +235,7 @@ class ClientTest(unittest.TestCase):
                 lambda: s.set_profile("p"), lambda: s.set_config({}), lambda: s.set_registry({"tools": []}), lambda: s.updates(timeout=0),
                 lambda: s.schedules(), lambda: s.set_schedule("n", cron="@daily", input="hi", zone="UTC"), lambda: s.remove_schedule("n"),
                 lambda: s.pause_schedule("n"), lambda: s.resume_schedule("n"),
-                lambda: s.delete("why"), lambda: s.hold(), lambda: s.end_hold(),
+                lambda: s.delete("why"), lambda: s.redact(7), lambda: s.hold(), lambda: s.end_hold(),
             ]:
                 try:
                     done(call())

@@ -1,4 +1,4 @@
-import type { Approval, Blob as StoredFile, OverridesRequest, Part, Question, RunAccepted, RunRequest, RunState, Schedule, ScheduleRequest, Taken, View } from './api.js';
+import type { Approval, Blob as StoredFile, OverridesRequest, Part, Question, Redacted, RunAccepted, RunRequest, RunState, Schedule, ScheduleRequest, Taken, View } from './api.js';
 import { RunError } from './errors.js';
 import { follow, type Update } from './events.js';
 import { newKey, type Http } from './http.js';
@@ -123,6 +123,14 @@ export class Session {
    */
   delete(options: ControlOptions = {}): Promise<Taken> {
     return this.#control('', options, {}, 'DELETE');
+  }
+
+  /**
+   * Removes the text of an event for good: the session stays what it is. Needs the right
+   * `erase`. It takes some seconds. `text_in_use`: the session uses it still.
+   */
+  redact(seq: number, options: Abortable = {}): Promise<Redacted> {
+    return this.#http.call('DELETE', this.path(`/events/${seq}`), { signal: options.signal });
   }
 
   /** Holds the session: nobody can delete it until endHold. Needs the right `operate`. */

@@ -177,7 +177,7 @@ test('each operation has a method', async () => {
   const question = { session: 's', run: 1, call: 'c', tool_id: 't', tool: 't', arguments: '{}', args_hash: 'h', by: 'approvers' };
   await Promise.all([
     refold.questions(), s.reply(question, 'yes'),
-    all(refold.sessions()), refold.approvals(), s.ask([{ text: 'hi' }]), s.steer('hi'), s.pause(), s.resume(), s.interrupt(), s.cancel(), s.end(), s.delete({ reason: 'why' }), s.hold(), s.endHold(),
+    all(refold.sessions()), refold.approvals(), s.ask([{ text: 'hi' }]), s.steer('hi'), s.pause(), s.resume(), s.interrupt(), s.cancel(), s.end(), s.delete({ reason: 'why' }), s.redact(7), s.hold(), s.endHold(),
     s.view(), s.transcript(), s.approve(approval), s.deny(approval), s.setFacts({ a: null }), s.setAgent('helper'),
     s.setOverrides({ scope: 'session', disable: [] }), s.upload('file', { name: 'a b' }), s.run(1).wait(), s.run(1).cancel(),
     s.run(1).edit('hi'), s.complete(), s.fail({ code: 'no' }), s.setProfile('p'), s.setConfig({}), s.setRegistry({ tools: [] }),

@@ -44,6 +44,7 @@ type httpServeCommand struct {
 
 	Operator string `placeholder:"CONTEXT" help:"Context of a NATS user with the role operator, for tokens with the rights operate and erase, and for --agents, if the server's own user may not configure sessions. It decides over calls, too."`
 	Approver string `placeholder:"CONTEXT" help:"Context of a NATS user with the role approver, for tokens with the right approve, if neither the server's own user nor --operator may decide over calls."`
+	Eraser   string `placeholder:"CONTEXT" help:"Context of a NATS user with the role eraser, to remove texts of events for tokens with the right erase. Without it refold redact does that."`
 	Webhooks string `type:"existingfile" placeholder:"FILE" help:"Webhooks: receivers of notices, such as that a run has ended. All servers of the log deliver them together."`
 
 	Redact string `type:"existingfile" placeholder:"FILE" help:"Patterns of secrets: regular expressions, one a line. No answer has what they match; texts come whole, and neither bytes of events nor Prove are served. Default: none."`

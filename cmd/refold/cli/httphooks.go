@@ -16,8 +16,8 @@ import (
 
 // checkUsers refuses credentials that would count for several users.
 func (h httpServeCommand) checkUsers(conn connection) error {
-	if (h.Operator != "" || h.Approver != "") && conn.Creds != "" {
-		return errors.New("--operator and --approver are contexts, and --creds (NATS_CREDS) would count for them, too: name the server's own user by --context")
+	if h.Operator+h.Approver+h.Eraser != "" && conn.Creds != "" {
+		return errors.New("--operator, --approver and --eraser are contexts, and --creds (NATS_CREDS) would count for them, too: name the server's own user by --context")
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func (h httpServeCommand) open(ctx context.Context, conn connection, log *slog.L
 		users = append(users, c)
 		return c
 	}
-	operator, approver := as("--operator", h.Operator), as("--approver", h.Approver)
+	operator, approver, eraser := as("--operator", h.Operator), as("--approver", h.Approver), as("--eraser", h.Eraser)
 	if err == nil {
 		rt, err = refold.Open(ctx, flagged(conn), refold.Prefix(conn.Prefix), refold.Logger(log))
 	}
@@ -53,7 +53,7 @@ func (h httpServeCommand) open(ctx context.Context, conn connection, log *slog.L
 		closeAll()
 		return nil, nil, err
 	}
-	inside.Of(rt).Act(operator, approver)
+	inside.Of(rt).Act(operator, approver, eraser)
 	return rt, closeAll, nil
 }
 

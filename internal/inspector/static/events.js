@@ -1,8 +1,8 @@
 // The events of a session: a virtual list, and the opened event with all that it did.
 import { html, useEffect, useLayoutEffect, useRef, useState } from './preact.js';
-import { bytes, fileOf, get, of } from './api.js';
+import { bytes, fileOf, get, may, of } from './api.js';
 import { Changes } from './state.js';
-import { Code, Copy, Empty, Hash, Tree, loaded, save, setQuery, place, typed, useLoaded } from './ui.js';
+import { Code, Copy, Dialog, Empty, Hash, Tree, lazy, loaded, save, setQuery, place, typed, useLoaded } from './ui.js';
 import { dateOf, number, plain, size, timeOf } from './text.js';
 
 const height = 36;
@@ -55,8 +55,12 @@ function Raw({ sid, seq }) {
   return html`<pre class="code" style=${{ whiteSpace: 'pre' }} tabIndex="0">${lines.join('\n')}${shown.length > hexMax ? `\n… ${number(shown.length - hexMax)} more bytes` : ''}</pre>`;
 }
 
-/** @param {{ sid: string, e: API.EventShown }} props */
-function Opened({ sid, e }) {
+const Redact = lazy(() => import('./forms.js'), 'Redact');
+
+/** @param {{ sid: string, e: API.EventShown, again: () => void }} props */
+function Opened({ sid, e, again }) {
+  const [redacting, setRedacting] = useState(false);
+  const close = () => setRedacting(false);
   return html`<div class="opened">
     <div class="row wrap"><h2 class="h3 grow">${plain(e.type ?? 'Unreadable event')} <span class="label">at ${e.seq}</span></h2>
       <button type="button" class="btn" disabled=${!e.previous} onClick=${() => setQuery({ at: e.previous })}>‹ ${e.previous ?? ''}</button><button type="button" class="btn" disabled=${!e.following} onClick=${() => setQuery({ at: e.following })}>${e.following ?? ''} ›</button></div>
@@ -69,12 +73,15 @@ function Opened({ sid, e }) {
       <dt>Size</dt><dd>${size(e.bytes)}</dd>
       <dt>Hashes</dt><dd class="row wrap"><span class="label">event</span><${Hash} hash=${e.leaf} /><span class="label">chain</span><${Hash} hash=${e.chain} /><span class="label">state</span><${Hash} hash=${e.hash} /></dd>
     </dl>
+    ${e.redacted ? html`<p class="note">Its text was removed: this is a copy without it, which leaves the same state. The hash is that of the event.</p>` : null}
+    ${redacting ? html`<${Dialog} title=${`Remove the text of event ${e.seq}`} close=${close}><${Redact} sid=${sid} seq=${e.seq} close=${close} done=${again} /><//>` : null}
     ${e.fault ? html`<p class="note bad">It can't be read: ${plain(e.fault)}</p>` : e.data ? html`<div><h2 class="h3">Data</h2><${Code} text=${JSON.stringify(e.data)} /></div>` : html`<p class="note row wrap"><span class="grow">Its data is not shown: there is none, or it is over 64 KiB.</span><button type="button" class="btn" onClick=${() => fileOf(of(sid, `/events/${e.seq}/text`)).then((text) => save(`event-${e.seq}.txt`, text), () => {})}>All of it</button></p>`}
     ${e.said?.length ? html`<div><h2 class="h3">Notices</h2>${e.said.map((n) => html`<div class="tree"><${Tree} name=${n.type} value=${n.data ?? {}} open=${0} /></div>`)}</div>` : null}
     ${e.effects?.length ? html`<div><h2 class="h3">Effects that it opened</h2><div class="table-wrap"><table><thead><tr><th>Effect</th><th>Target</th><th class="r">Size</th><th>Hash</th></tr></thead><tbody>${e.effects.map((f) => html`<tr><td class="mono">${f.effect}</td><td>${plain(`${f.class}/${f.target}`)}</td><td class="r num">${size(f.bytes)}</td><td><${Hash} hash=${f.hash} /></td></tr>`)}</tbody></table></div></div>` : null}
     ${e.withdrawn?.length ? html`<p class="note">It withdrew ${e.withdrawn.join(', ')}.</p>` : null}
     <div><h2 class="h3">What it changed</h2><${Changes} changes=${e.changes ?? []} more=${e.more} /></div>
     <div><h2 class="h3">Bytes</h2><${Raw} key=${e.seq} sid=${sid} seq=${e.seq} /></div>
+    ${may('erase') && !e.redacted ? html`<div class="row"><button type="button" class="btn danger" onClick=${() => setRedacting(true)}>Remove the text…</button></div>` : null}
   </div>`;
 }
 
@@ -93,5 +100,5 @@ export function Events({ sid, events, index, seq }) {
   const state = useLoaded((stop) => get(of(sid, `/events/${seq}`), stop), [sid, seq]);
   return html`<div class="card-head" style=${{ borderBottom: '1px solid var(--line)' }}><label class="row"><span class="sr">Which events</span><select class="input" value=${kind} onChange=${typed((value) => setQuery({ events: value }))}>${kinds.map(([id, words]) => html`<option value=${id} key=${id}>${words}</option>`)}</select></label><span class="label">${kind ? `${number(shown.length)} of ${number(events.length)}: the filter hides ${number(events.length - shown.length)}` : `${number(events.length)} events`}</span></div>
     ${shown.length ? html`<${List} events=${shown} index=${at} choose=${choose} />` : html`<${Empty} title="No event matches"><p>${kinds.find(([id]) => id === kind)?.[1]}</p><button type="button" class="btn" onClick=${() => setQuery({ events: '' })}>Show all events</button><//>`}
-    ${loaded(state, (e) => html`<${Opened} sid=${sid} e=${e} />`, 4)}`;
+    ${loaded(state, (e) => html`<${Opened} sid=${sid} e=${e} again=${state.again} />`, 4)}`;
 }

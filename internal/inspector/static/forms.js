@@ -1,7 +1,7 @@
 // What an operator sets of a session, and what a client changes of its queue: each with a
 // preview.
 import { html, useState } from './preact.js';
-import { get, of, post, put } from './api.js';
+import { get, of, post, put, remove } from './api.js';
 import { Form, readJSON } from './form.js';
 import { Tabs, Wrong, loaded, typed, useLoaded } from './ui.js';
 import { limited, plain } from './text.js';
@@ -137,5 +137,30 @@ export function Release({ sid, quarantine, close }) {
     <p class="soft">A session-actor folds it again from there within 15 seconds, and publishes what follows. If the cause remains, it stops again. <code>refold release ${sid}</code> does the same.</p>
     ${error ? html`<${Wrong} error=${error} />` : null}
     <div class="foot"><button class="btn main" disabled=${sent}>Release</button></div>
+  </form>`;
+}
+
+/**
+ * The removal of an event's text. done is called after it.
+ * @param {{ sid: string, seq: number, close: () => void, done: () => void }} props
+ */
+export function Redact({ sid, seq, close, done }) {
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
+  const [sent, setSent] = useState(false);
+  /** @param {Event} e */
+  const submit = async (e) => {
+    e.preventDefault();
+    setSent(true);
+    try {
+      await remove(of(sid, `/events/${seq}`));
+      close();
+      done();
+    } catch (/** @type {any} */ problem) { setError(problem); setSent(false); }
+  };
+  return html`<form onSubmit=${submit}>
+    <p>The text of event <b class="num">${seq}</b> is overwritten in the log, for good. A copy without text stands in its place: the session, its hashes and its numbers stay what they are.</p>
+    <p class="soft">Notices with the text are deleted, too. Other events stay, also where a model repeats it. <code>refold redact ${sid} ${seq}</code> does the same. It takes some seconds.</p>
+    ${error ? html`<${Wrong} error=${error} />` : null}
+    <div class="foot"><button class="btn danger" disabled=${sent}>${sent ? 'Removing…' : 'Remove the text'}</button></div>
   </form>`;
 }

@@ -4,8 +4,8 @@
 //
 // # Path
 //
-// Event (what happened, event.go) → Evolve (by the tables of events and classes,
-// evolve.go) → State (state.go) → Open (the open effects, effect.go). A requested run
+// Event (what happened, event.go) → Evolve (evolve.go, by the tables of events and classes
+// in event.go) → State (state.go) → Open (the open effects, effect.go). A requested run
 // (request.go), whose config is resolved under what operators set (config.go), opens a
 // turn of the model (turn.go) with the tools that its state allows (offer.go). The
 // turn's calls make a batch, which runs group by group (batch.go). Settlements end

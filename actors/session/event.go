@@ -1,6 +1,9 @@
 package session
 
 import (
+	"slices"
+
+	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -34,6 +37,53 @@ const (
 	DoorSpace   Door = "space"   // workspace bridges
 	DoorInstall Door = "install" // install records
 )
+
+// Class is the kind of bridge that executes an effect.
+type Class string
+
+const (
+	ClassLLM   Class = "llm"
+	ClassTool  Class = "tool"
+	ClassWake  Class = "wake"
+	ClassStep  Class = "step"
+	ClassSpace Class = "space" // syncs
+)
+
+// ClassInfo is a row of the table of classes: what all code that handles effects
+// must know of a class. The door for a class's settlements has the same name.
+type ClassInfo struct {
+	Class   Class
+	Role    string // of the users that execute it, by its name in internal/roles
+	About   string // the events of its door, for people
+	Bridged bool   // bridges pull its effects; else session-actors schedule them
+
+	prefix byte   // first letter of its effects' names, before a number; 0: they are named by their turn
+	folds  folder // how the fold handles it
+}
+
+// kind is the index of a class in the table.
+type kind uint8
+
+const (
+	kindLLM kind = iota
+	kindTool
+	kindWake
+	kindStep
+	kindSpace
+)
+
+// classes is the table of classes, in the order of their doors. CONTRIBUTING.md says what
+// else a new class needs.
+var classes = [...]ClassInfo{
+	kindLLM:   {Class: ClassLLM, Role: "models", About: "what models answered", Bridged: true, folds: generations{}},
+	kindTool:  {Class: ClassTool, Role: "tools", About: "what tools answered", Bridged: true, folds: calls{}},
+	kindWake:  {Class: ClassWake, Role: "session-actor", About: "what came due", prefix: 'w', folds: wakes{}},
+	kindStep:  {Class: ClassStep, Role: "step-hooks", About: "what step hooks decided", Bridged: true, folds: steps{}},
+	kindSpace: {Class: ClassSpace, Role: "space-readers", About: "what spaces hold", Bridged: true, prefix: spaces.EffectPrefix, folds: syncs{}},
+}
+
+// Classes returns the table of classes, in the order of their doors.
+func Classes() []ClassInfo { return slices.Clone(classes[:]) }
 
 // Version is the envelope's version; an absent one counts as this.
 const Version = 1

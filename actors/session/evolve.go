@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/sentence"
-	"github.com/refold/refold/actors/spaces"
 	"github.com/refold/refold/codec"
 )
 
@@ -229,52 +228,6 @@ func (s *State) remember(id string) {
 	s.IDs = append(s.IDs, id)
 }
 
-// Class is the kind of bridge that executes an effect.
-type Class string
-
-const (
-	ClassLLM   Class = "llm"
-	ClassTool  Class = "tool"
-	ClassWake  Class = "wake"
-	ClassStep  Class = "step"
-	ClassSpace Class = "space" // syncs
-)
-
-// ClassInfo is a row of the table of classes: what all code that handles effects
-// must know of a class. The door for a class's settlements has the same name.
-type ClassInfo struct {
-	Class   Class
-	Role    string // of the users that execute it, by its name in internal/roles
-	About   string // the events of its door, for people
-	Bridged bool   // bridges pull its effects; else session-actors schedule them
-
-	prefix byte   // first letter of its effects' names, before a number; 0: they are named by their turn
-	folds  folder // how the fold handles it
-}
-
-// kind is the index of a class in the table.
-type kind uint8
-
-const (
-	kindLLM kind = iota
-	kindTool
-	kindWake
-	kindStep
-	kindSpace
-)
-
-// classes is the table of classes, in the order of their doors. A new class needs a
-// row here, the events that request and settle it below, its folder, a field of
-// Record for what is open, its operations in internal/worker/class.go, a method of
-// bridge.Bridge, and its subjects and consumer in streams.conf.
-var classes = [...]ClassInfo{
-	kindLLM:   {Class: ClassLLM, Role: "models", About: "what models answered", Bridged: true, folds: generations{}},
-	kindTool:  {Class: ClassTool, Role: "tools", About: "what tools answered", Bridged: true, folds: calls{}},
-	kindWake:  {Class: ClassWake, Role: "session-actor", About: "what came due", prefix: 'w', folds: wakes{}},
-	kindStep:  {Class: ClassStep, Role: "step-hooks", About: "what step hooks decided", Bridged: true, folds: steps{}},
-	kindSpace: {Class: ClassSpace, Role: "space-readers", About: "what spaces hold", Bridged: true, prefix: spaces.EffectPrefix, folds: syncs{}},
-}
-
 // numberedClass is a class whose effects are numbered.
 type numberedClass struct {
 	numbered
@@ -291,9 +244,6 @@ var numberedClasses = func() (all []numberedClass) {
 	}
 	return append(all, numberedClass{wakes{}, kindWake})
 }()
-
-// Classes returns the table of classes, in the order of their doors.
-func Classes() []ClassInfo { return slices.Clone(classes[:]) }
 
 // folder handles the effects of one class in the fold.
 type folder interface {

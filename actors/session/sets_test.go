@@ -101,7 +101,7 @@ func TestEveryValueOfTheSetsIsDocumented(t *testing.T) {
 	}
 	for name, text := range rejections {
 		if !told([]string{">", "EventRejected"}, text) {
-			t.Errorf("no scenario has a rejection %s (%s)", text, name)
+			t.Errorf("no scenario in testdata/scenarios has a rejection %s (%s): add one", text, name)
 		}
 	}
 	codes := constants(t, "rejection.go", "Code")

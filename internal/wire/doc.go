@@ -17,7 +17,8 @@
 // their name. An effect is a type of package session whose field Class has one value. All
 // other messages, and the types that have a schema of their own in docs/schemas/parts, are
 // rows of the table in table.go. An event or an effect for which docs/protocol.md has no
-// section gets one, from its type's comment and its line //wire:example.
+// section gets one, from its type's comment and its line //wire:example. The door of a
+// class gets a row in the table of subjects.
 //
 // # A code
 //

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -42,6 +43,10 @@ func (s *source) withTables(text string, schemas map[string]node) (string, error
 		if err != nil {
 			return "", err
 		}
+	}
+	text, err := s.withDoors(text)
+	if err != nil {
+		return "", err
 	}
 	text = codePlace.ReplaceAllStringFunc(text, func(place string) string {
 		of := codePlace.FindStringSubmatch(place)[1]
@@ -92,6 +97,25 @@ func (s *source) withOthers(text, name string, rows []Row, schemas map[string]no
 		sections += fmt.Sprintf("### %s\n\n%s\n\n"+tableBegins+"\n"+tableEnds+"\n\n```json %[1]s\n%[4]s\n```\n\n", row.Name, schemas[row.Name]["description"], row.Name, d.example)
 	}
 	return before + begins + sections + ends + after, nil
+}
+
+// withDoors returns a document whose table of subjects has a row for the door of each class:
+// a row that is missing is added above that of the install record.
+func (s *source) withDoors(text string) (string, error) {
+	p, err := s.load(module + "/" + sessionDir)
+	if err != nil {
+		return "", err
+	}
+	before, after, found := strings.Cut(text, "| `refold.install` |")
+	if !found {
+		return "", errors.New("there is no row of refold.install, above which rows of doors stand")
+	}
+	for _, door := range p.values("Class") {
+		if !strings.Contains(before, "| `refold."+door+".<session>` |") {
+			before += fmt.Sprintf("| `refold.%[1]s.<session>` | bridges that serve the class `%[1]s` | REFOLD_LOG | events: settlements of effects of this class |\n", door)
+		}
+	}
+	return before + "| `refold.install` |" + after, nil
 }
 
 // codeTable returns the table of the codes of several packages, "dir Name, dir Name": the

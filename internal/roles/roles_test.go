@@ -5,6 +5,7 @@ package roles_test
 
 import (
 	"bytes"
+	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/refold/refold/internal/roles"
 )
+
+var rewrite = flag.Bool("rewrite", false, "write the table of rights in docs/operations.md")
 
 const small = `
 tenants:
@@ -185,8 +188,21 @@ func TestInvalidFilesAreRefused(t *testing.T) {
 // the accounts are computed.
 func TestOperationsHasTheTable(t *testing.T) {
 	t.Parallel()
-	if docs := read(t, "../../docs/operations.md"); !bytes.Contains(docs, []byte("\n"+roles.Markdown()+"\n")) {
-		t.Errorf("docs/operations.md has another table; want that of refold roles table:\n%s", roles.Markdown())
+	const path = "../../docs/operations.md"
+	docs := string(read(t, path))
+	before, rest, begins := strings.Cut(docs, "\n| subjects |")
+	_, after, ends := strings.Cut(rest, "\n\n")
+	want := before + "\n" + roles.Markdown() + "\n" + after
+	switch {
+	case !begins || !ends:
+		t.Errorf("%s has no table of subjects", path)
+	case docs == want:
+	case *rewrite:
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s has another table than refold roles table: go test ./internal/roles -run TestOperationsHasTheTable -rewrite", path)
 	}
 }
 

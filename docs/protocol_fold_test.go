@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -43,7 +44,7 @@ func TestScenariosFitSchemas(t *testing.T) {
 	foldFile(t, s, "story", story, check, nil)
 	// The first two are said by no fold, the last takes a transcript of 9,000 items.
 	elsewhere := []string{session.NoticeSessionQuarantined, session.NoticeSessionReleased, session.NoticeLimitNear}
-	for _, name := range slices.Concat(session.EventTypes(), s.noticeTypes(), []string{"Generation", "ToolCall", "Step", "Wake", "View", "InstallRecord"}) {
+	for _, name := range slices.Concat(session.EventTypes(), s.noticeTypes(), slices.Collect(maps.Values(s.effects)), []string{"View", "InstallRecord"}) {
 		if seen[name] == 0 && !slices.Contains(elsewhere, name) {
 			t.Errorf("no scenario has a %s", name)
 		}
@@ -112,7 +113,7 @@ func (f *folding) checkSaid(s *schemas, at string, notices []session.Notice, che
 		check(at, n.Type, s.check("Notice", n.JSON()))
 	}
 	for _, e := range f.state.Open() {
-		name := effectSchemas[e.Class]
+		name := s.effects[e.Class]
 		check(at, name, s.packed(name, e.Payload))
 	}
 	check(at, "View", s.check("View", jsonOf(f.t, f.state.View())))

@@ -101,7 +101,7 @@ func TestEveryFieldIsSetOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			collectFields(said, effectSchemas[e.Class], packed)
+			collectFields(said, s.effects[e.Class], packed)
 		}
 	}
 	paths, err := filepath.Glob("actors/session/testdata/scenarios/*.txt")
@@ -133,7 +133,7 @@ func TestEveryFieldIsSetOnce(t *testing.T) {
 	for turn := 1; len(f.state.View().Warnings) == 0; turn++ { // until a limit is near
 		collect(f, f.step(fmt.Sprintf("settle r3t%d calls%s", turn, strings.Repeat(" nosuch{}", 8*session.CallsMax))))
 	}
-	for _, name := range slices.Concat(s.noticeTypes(), slices.Collect(maps.Values(effectSchemas)), []string{"View"}) {
+	for _, name := range slices.Concat(s.noticeTypes(), slices.Collect(maps.Values(s.effects)), []string{"View"}) {
 		if name == session.NoticeSessionQuarantined || name == session.NoticeSessionReleased {
 			continue // no fold says it
 		}

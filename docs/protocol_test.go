@@ -48,6 +48,7 @@ const (
 type schemas struct {
 	docs     map[string]map[string]any
 	compiled map[string]*jsonschema.Schema
+	effects  map[session.Class]string // names of the schemas of effects
 }
 
 // readSchemas reads and compiles all of docs/schemas.
@@ -88,6 +89,7 @@ func readSchemas(t *testing.T) *schemas {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
+	s.effects = effectsOf(s.docs)
 	return s
 }
 
@@ -135,9 +137,17 @@ func (s *schemas) noticeTypes() (all []string) {
 	return all
 }
 
-// effectSchemas are the effects that a session asks for, by class.
-var effectSchemas = map[session.Class]string{
-	session.ClassLLM: "Generation", session.ClassTool: "ToolCall", session.ClassWake: "Wake", session.ClassStep: "Step", session.ClassSpace: "Space",
+// effectsOf returns the names of the schemas of effects, by the one class that each allows.
+func effectsOf(docs map[string]map[string]any) map[session.Class]string {
+	all := map[session.Class]string{}
+	for name, doc := range docs {
+		properties, _ := doc["properties"].(map[string]any)
+		class, _ := properties["class"].(map[string]any)
+		if one, ok := class["const"].(string); ok {
+			all[session.Class(one)] = name
+		}
+	}
+	return all
 }
 
 // refersTo resolves a $ref that stands in the schema called from.

@@ -224,11 +224,11 @@ func (w *wire) look(names subjects.Names, m *nats.Msg) {
 	_, claimErr := names.ParseClaim(m.Subject)
 	switch {
 	case err == nil:
-		w.packed(effectSchemas[effect.Class], m.Data)
+		w.packed(w.schemas.effects[effect.Class], m.Data)
 	case claimErr == nil:
 		w.check("Claim", m.Data)
 	case tokens[1] == "timer":
-		w.packed(effectSchemas[session.ClassWake], m.Data)
+		w.packed(w.schemas.effects[session.ClassWake], m.Data)
 	case slices.Contains(subjects.Doors(), session.Door(tokens[1])):
 		env, ok := envelopeOf(m.Data)
 		if !ok || !slices.Contains(session.EventTypes(), env.Type) {

@@ -68,7 +68,7 @@ check-web: peers-node chromium ## run the checks of the HTTP clients: their own 
 	node examples/chat-web/build.js six
 	npm run --prefix examples/chat-agui build
 	go test -tags peers -count=1 -timeout 10m ./clients ./internal/browser ./examples/chat-web ./examples/chat-agui
-	go test -tags peers -count=1 -timeout 15m ./web ./internal/webhook
+	go test -tags peers -count=1 -timeout 20m ./web ./internal/webhook
 	go test -count=1 -timeout 10m -run '^TestServersDeliverWebhooksTogether$$' ./e2e
 
 # Installs Chromium, and the fonts of pages that bring none, from Debian's packages, as

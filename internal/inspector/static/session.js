@@ -204,7 +204,8 @@ export function Session({ sid }) {
   }, [events, index, pin, wide]);
   const file = caller.value?.file; // the page is one, without a server
   const head = file ? null : html`<div class="row label"><${Link} to="/">Sessions<//><span aria-hidden="true">/</span></div>`;
-  if (error && !events.length) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><${Wrong} error=${error} />`;
+  const failed = events.length ? !state.value && state.error : error;
+  if (failed) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><${Wrong} error=${failed} again=${events.length ? state.again : undefined} />`;
   if (!state.value) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><div class="card"><${Skeleton} lines=${8} /></div>`;
   const shown = state.value;
   const view = at || !live.value || live.value.seq !== shown.view.seq ? shown.view : { ...shown.view, troubles: live.value.troubles, unserved: live.value.unserved, quarantined: live.value.quarantined };

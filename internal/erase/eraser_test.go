@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/refold/refold/actors/session"
@@ -23,6 +24,8 @@ import (
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/erase"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/subjects"
 )
 
 const marker = "the-planted-marker"
@@ -34,18 +37,40 @@ type world struct {
 	t   testing.TB
 	ctx context.Context
 	bus *bus.Bus
+
+	log    *logged
+	meters *meter.Registry // of the host
+}
+
+// logged keeps what the host logs, at every level.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func newWorld(t testing.TB, node *bustest.Node) *world {
 	t.Helper()
-	w := &world{t: t, ctx: testbus.Context(t), bus: testbus.Provisioned(t, node)}
+	w := &world{t: t, ctx: testbus.Context(t), bus: testbus.Provisioned(t, node), log: new(logged), meters: meter.New()}
 	_, err := engine.EnsureInstall(w.ctx, w.bus, []byte(`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`))
 	bustest.OK(t, err)
 	w.Client, err = client.Connect(w.ctx, client.Options{URL: node.URL(), Name: "test"})
 	bustest.OK(t, err)
 	t.Cleanup(w.Close)
 	ctx, cancel := context.WithCancel(w.ctx)
-	h := engine.New(w.bus, slog.New(slog.DiscardHandler), engine.Options{SnapshotEach: 1})
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	h := engine.New(w.bus, log, engine.Options{SnapshotEach: 1, Meters: engine.Register(w.meters, subjects.LanesDefault)})
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
 	t.Cleanup(func() {
@@ -136,13 +161,33 @@ func (s *stopping) Erase(ctx context.Context, stream string, seq uint64, plain b
 	return s.next(func() error { return s.Store.Erase(ctx, stream, seq, plain) })
 }
 
-// TestEraserStoppedAtEachRequest: an eraser that is stopped before or after any of its
-// writes leaves no event that counts as lost, a session that is loaded and replayed as an
-// erased one, and work that the next eraser completes.
+// TestEraserStoppedAtEachRequest: on one server and on three, an eraser that is stopped
+// before or after any of its writes leaves no event that counts as lost, a session that is
+// loaded and replayed as an erased one, and work that the next eraser completes.
 func TestEraserStoppedAtEachRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, bustest.Server(t))
-	w.talk("other", 2)
+	for _, servers := range []int{1, 3} {
+		t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nodesOf(t, servers)[0])
+			w.talk("other", 2)
+			w.stopsErasers(t)
+		})
+	}
+}
+
+// nodesOf starts that many servers.
+func nodesOf(t testing.TB, servers int) []*bustest.Node {
+	t.Helper()
+	if servers == 1 {
+		return []*bustest.Node{bustest.Server(t)}
+	}
+	return bustest.Cluster(t, servers)
+}
+
+// stopsErasers stops erasers at each of their requests.
+func (w *world) stopsErasers(t *testing.T) {
+	t.Helper()
 	for _, lost := range []bool{false, true} {
 		for n := 1; ; n++ {
 			sid := fmt.Sprintf("s%d-%v", n, lost)
@@ -223,18 +268,14 @@ func TestRefusedDeletions(t *testing.T) {
 }
 
 // TestNothingIsLeftInTheFiles: the marker, which several snapshots, events and notices had,
-// is in no file of the server's streams after the deletion, except in effects, which empty by age.
+// is in no file of the server's streams after the deletion, except in effects, which empty by
+// age, and in no line of the session-actor's log and in none of its metrics.
 func TestNothingIsLeftInTheFiles(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) {
 			t.Parallel()
-			var nodes []*bustest.Node
-			if servers == 1 {
-				nodes = []*bustest.Node{bustest.Server(t)}
-			} else {
-				nodes = bustest.Cluster(t, servers)
-			}
+			nodes := nodesOf(t, servers)
 			w := newWorld(t, nodes[0])
 			w.talk("other", 2)
 			w.talk("s1", 5)
@@ -250,6 +291,12 @@ func TestNothingIsLeftInTheFiles(t *testing.T) {
 			bustest.Until(t, "no file with the marker", func() bool {
 				return filesWith(t, nodes, marker+" 3") == ""
 			})
+			if text := w.log.String(); strings.Contains(text, marker) || !strings.Contains(text, "lanes_shared") {
+				t.Errorf("the session-actor has logged the marker, or nothing at all:\n%s", text)
+			}
+			if text := fmt.Sprintf("%+v", w.meters.Collect()); strings.Contains(text, marker) || !strings.Contains(text, session.TypeSessionErased) {
+				t.Errorf("the metrics have the marker, or nothing about the erasure: %s", text)
+			}
 			if v, err := w.View(w.ctx, "other"); err != nil || v.Run == nil {
 				t.Errorf("the other session: %+v, %v", v, err)
 			}

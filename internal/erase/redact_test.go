@@ -107,12 +107,7 @@ func TestRedactedEventIsGone(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) {
 			t.Parallel()
-			nodes := []*bustest.Node{nil}
-			if servers == 1 {
-				nodes[0] = bustest.Server(t)
-			} else {
-				nodes = bustest.Cluster(t, servers)
-			}
+			nodes := nodesOf(t, servers)
 			w := newHosted(t, nodes[0])
 			in, out := w.run("s1", marker+" of a person", "the answer repeats "+marker, 1)
 			w.run("other", "hi", "hello", 1)

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -385,50 +384,6 @@ func TestPageStreamIsCut(t *testing.T) {
 		}
 	}
 	p.TakeFault("net::ERR_")
-}
-
-// hostile are texts that pages of others have carried out, or been broken by.
-var hostile = []string{
-	`<script>window.hit = 1</script>`, `<img src=x onerror="window.hit = 1">`, `<svg onload="window.hit = 1">`, `"><iframe src="javascript:parent.hit=1">`,
-	`javascript:window.hit=1`, `[click](javascript:window.hit=1)`, `![x](http://127.0.0.1:1/leak)`, "```\"><script>window.hit=1</script>\n```", `{{constructor.constructor("window.hit=1")()}}`,
-	"\u202egnp.exe\u202c", "\u2066hidden\u2069", "a\u200bb\u00adc\ufeff", "\x1b[31mred\x1b[0m\x07", "\u2028\u2029", "\U000e0041\U000e0042", strings.Repeat("W", 20_000), strings.Repeat("\u0301", 500), "\u0000null",
-}
-
-// UI-10: texts of clients, models and tools are shown as text: nothing runs, no request
-// leaves, and the layout holds.
-func TestPageShowsHostileTextsAsTexts(t *testing.T) {
-	t.Parallel()
-	echo := refold.Func("docs.search", func(_ context.Context, in search) (string, error) { return in.Query, nil }, refold.RetrySafe())
-	var turns []refoldtest.Turn
-	for _, text := range hostile {
-		turns = append(turns, refoldtest.Calls(refoldtest.To("docs_search", search{text})))
-	}
-	turns = append(turns, refoldtest.Say(strings.Join(hostile, "\n")))
-	w := serve(t, web.Options{}, refold.Tools(echo), refold.Model(refoldtest.Model(turns...)))
-	input, err := json.Marshal(strings.Join(hostile, "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.want(http.StatusOK, nil, "all", "POST", "/v1/sessions/s/runs", `{"agent": "helper", "input": `+string(input)+`}`, "Prefer", "wait=60")
-	value := hostile[0]
-	if _, err := inside.Of(w.rt).Client().SetFacts(w.ctx, "s", map[string]*string{"x": &value}, ""); err != nil {
-		t.Fatal(err)
-	}
-	p := browser.Open(t, phone)
-	for _, path := range []string{"/", "/s/s", "/s/s?tab=events", "/s/s?tab=state&part=record", "/s/s?tab=timeline", "/s/s?tab=tools", "/s/s?tab=effects", "/?name=" + url.QueryEscape(hostile[1])} {
-		p.Do(chromedp.Navigate("about:blank"), chromedp.Navigate(w.url+path+"#token=all"))
-		ready(p)
-		browser.Value[bool](p, `(document.querySelectorAll("details").forEach((d) => { d.open = true; }), true)`)
-		if browser.Value[bool](p, `window.hit !== undefined || document.querySelector("main script, main img, main iframe, main a[href^='javascript']") !== null`) {
-			t.Errorf("%s: a text became more than text", path)
-		}
-		if text := p.Text(); strings.ContainsAny(text, "\u202e\u2066\u200b\x1b\u2028\U000e0041") {
-			t.Errorf("%s shows characters that can't be seen", path)
-		}
-		if browser.Value[bool](p, `document.documentElement.scrollWidth > innerWidth`) {
-			t.Errorf("%s scrolls sideways", path)
-		}
-	}
 }
 
 // UI-12: for every tool and turn the page says what the view says.

@@ -35,7 +35,7 @@ function Call({ entry, decided, result }) {
 const rule = (e, words) => html`<div class="rule" key=${`${e.kind}${e.seq}${e.call ?? ''}`}><span>${words}</span></div>`;
 
 /** @param {string} words @param {Said} e */
-const withReason = (words, e) => html`${words}${e.code ? html`: ${plain(e.code)}` : null}${e.detail ? html` – ${plain(e.detail)}` : null}`;
+const withReason = (words, e) => html`${plain(words)}${e.code ? html`: ${plain(e.code)}` : null}${e.detail ? html` – ${plain(e.detail)}` : null}`;
 
 /** @param {{ e: Said, all: { decided: Map<string | undefined, Said>, results: Map<string | undefined, Said> }, [more: string]: any }} props */
 function Entry({ e, all }) {
@@ -46,7 +46,7 @@ function Entry({ e, all }) {
     case 'input': return said('user', e.text, 'user');
     case 'steer': return said('steer', e.text, 'user');
     case 'repair': return said('repair', e.text, 'user');
-    case 'text': return html`${e.text ? said(e.turn, e.text, 'model') : null}${e.finish_reason ? rule(e, `ended by ${e.finish_reason}`) : null}`;
+    case 'text': return html`${e.text ? said(e.turn, e.text, 'model') : null}${e.finish_reason ? rule(e, plain(`ended by ${e.finish_reason}`)) : null}`;
     case 'call': return html`<div class="turn"><span class="from">${e.turn}</span><${Call} entry=${e} decided=${all.decided.get(e.call)} result=${all.results.get(e.call)} /></div>`;
     case 'failed': return html`<p class="note bad" data-refold-seq=${e.seq}>${withReason(`Turn ${e.turn ?? ''} failed`, e)}</p>`;
     case 'rejected': return html`<p class="note">${withReason(`${e.status || 'An event'} had no effect`, e)}</p>`;

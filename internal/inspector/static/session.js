@@ -6,7 +6,7 @@ import { Conversation } from './conversation.js';
 import { offer, pressed } from './keys.js';
 import { Timeline } from './timeline.js';
 import { Ago, Hash, Link, Skeleton, State, Tabs, Wrong, lazy, now, place, setQuery, typed, useLoaded } from './ui.js';
-import { cost, number, plain, timeOf, took } from './text.js';
+import { cost, flat, number, plain, timeOf, took } from './text.js';
 
 // Panels that are loaded when they are first opened, and actions, which come after the rest.
 const [Actions, Composer] = ['Actions', 'Composer'].map((name) => lazy(() => import('./controls.js'), name, 0));
@@ -113,7 +113,7 @@ function Vitals({ shown, prove }) {
     ${v.run ? html`<div><span class="label">Turn</span><span class="num">${v.run.turns} of ${v.run.turns_max}</span>${v.run.turns * 2 > v.run.turns_max ? html`<${Meter} used=${v.run.turns} most=${v.run.turns_max} name="Turns" />` : null}</div>` : null}
     <div><span class="label">Tokens</span><span class="num">${number(tokens(v.usage))}</span>${budget?.tokens ? html`<${Meter} used=${tokens(v.run?.usage)} most=${budget.tokens} name="Tokens of the budget" />` : null}</div>
     <div><span class="label">Cost</span><span class="num">${cost(v.cost)}</span>${budget?.cost ? html`<${Meter} used=${v.run?.cost ?? 0} most=${budget.cost} name="Cost of the budget" />` : null}</div>
-    ${v.run?.model ? html`<div><span class="label">Model</span><span>${plain(v.run.model)}</span></div>` : null}
+    ${v.run?.model ? html`<div><span class="label">Model</span><span class="clip" title=${flat(v.run.model)}>${plain(v.run.model)}</span></div>` : null}
     <div><span class="label">Sequence</span><span class="num">${v.seq}</span></div>
     <div><span class="label">State</span><${Hash} hash=${v.hash} what="hash of the state" /><button type="button" class="btn" data-refold-prove onClick=${prove} disabled=${caller.value?.redacts} title=${caller.value?.redacts ? 'This server masks secrets, so it sends no events as they are stored.' : 'Fold the events again in this browser, and compare'}>Prove</button></div>
   </div>`;

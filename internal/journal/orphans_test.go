@@ -145,6 +145,26 @@ func TestOrphanIsDeletedByTheSecondSweep(t *testing.T) {
 	}
 }
 
+// TestDeletionOfABlobIsFenced: a writer that takes the mark off after a sweep has read it, and
+// before the sweep deletes the blob, keeps it.
+func TestDeletionOfABlobIsFenced(t *testing.T) {
+	t.Parallel()
+	s := newSweeping(t)
+	ref := s.put("an orphan")
+	s.sweep(sweepGrace+time.Hour, false)
+	stream, err := s.js.Stream(s.ctx, s.names.BlobsStream())
+	bustest.OK(t, err)
+	mark, err := stream.GetLastMsgForSubject(s.ctx, blobSubject(s.names, ref))
+	bustest.OK(t, err)
+	s.put("an orphan")
+	if err := s.bus.DescribeDeleted(s.ctx, ref, mark.Sequence); err == nil {
+		t.Error("the blob was deleted after a writer had taken the mark off")
+	}
+	if err := s.have(ref); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOrphanThatIsUsedAgainStays: whoever stores it again, or looks whether it is stored,
 // has a day to name it, and after that it stays.
 func TestOrphanThatIsUsedAgainStays(t *testing.T) {

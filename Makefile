@@ -68,7 +68,7 @@ check-web: peers-node chromium ## run the checks of the HTTP clients: their own 
 	node examples/chat-web/build.js six
 	npm run --prefix examples/chat-agui build
 	go test -tags peers -count=1 -timeout 10m ./clients ./internal/browser ./examples/chat-web ./examples/chat-agui
-	go test -tags peers -count=1 -timeout 20m ./web ./internal/webhook
+	go test -tags peers -count=1 -timeout 20m -skip "^($(call WITHOUT_PEERS,./web ./internal/webhook))$$" ./web ./internal/webhook
 	go test -count=1 -timeout 10m -run '^TestServersDeliverWebhooksTogether$$' ./e2e
 
 # Installs Chromium, and the fonts of pages that bring none, from Debian's packages, as
@@ -121,13 +121,15 @@ test: ## run the tests, without the race detector
 # not use it where it can find nothing: packages that may not start a goroutine
 # (PURE: a law of internal/archtest), the tests of such laws and of the wire
 # (LAWS: they read files, fold and start the go command), packages that link the
-# libraries (LIBRARIES), and the simulation, which runs one goroutine at a time.
+# libraries (LIBRARIES), the commands of refold (COMMANDS: each calls what the tests of
+# other packages call), and the simulation, which runs one goroutine at a time.
 # All others run under it, and so do the root, whose laws are among its tests, a part
 # of the simulation and the tests that fold in several goroutines. make nightly-race
 # runs everything under it.
 PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
 LAWS      := . ./docs ./internal/archtest ./proof/faults
 LIBRARIES := ./cmd/bridge ./provider/... ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
+COMMANDS  := ./cmd/refold/cli
 # The code of this package runs in children, thousands of which its tests start: the
 # race detector makes them four times slower (570 s instead of 150), and observes
 # little of them. make nightly-race uses it.
@@ -141,6 +143,11 @@ SHARED    := TestSendable|TestRejectionDetailIsDeterministic|TestConcurrent
 # few run at once.
 AT_ONCE := -p 2 -parallel 3
 
+# make check vets every package, and runs the laws of the root. The targets of the other
+# checks do neither again (-vet=off, -skip), and check-web skips the tests of its packages
+# that race has run: those that are there without the tag peers.
+WITHOUT_PEERS = $$(go test -vet=off -list '^Test' $(1) | grep '^Test' | paste -sd '|' -)
+
 .PHONY: plain
 plain: ## run the tests of packages that start no goroutine or link provider libraries, without the race detector, and a session of 100,000 events
 	go test -timeout 12m $(PURE) $(LAWS) $(LIBRARIES)
@@ -151,9 +158,9 @@ simulated: ## play the seeds of the simulation that belong to make check, and pr
 	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./proof/sim | grep -v '^ *=== '
 
 .PHONY: race
-race: ## run the tests of all other packages except e2e under the race detector, and those of the sandbox without it
-	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(filter-out .,$(LAWS)) $(LIBRARIES) $(CHILDREN) ./e2e)")
-	go test -timeout 12m $(CHILDREN)
+race: ## run the tests of all other packages except e2e under the race detector, and those of the sandbox and of the commands without it
+	CGO_ENABLED=1 go test -race -vet=off -timeout 12m $(AT_ONCE) -skip '^TestRepository$$' $$(go list ./... | grep -vxF "$$(go list $(PURE) $(filter-out .,$(LAWS)) $(LIBRARIES) $(COMMANDS) $(CHILDREN) ./e2e)")
+	go test -vet=off -timeout 12m $(AT_ONCE) $(COMMANDS) $(CHILDREN)
 
 # e2e starts dozens of processes at a time, each of which syncs its writes. It
 # runs alone, so that no other package's tests wait for them. The race detector
@@ -173,12 +180,12 @@ smoke: ## run a few end-to-end tests
 
 .PHONY: outside
 outside: ## run the end-to-end tests, with real processes and servers; those that kill daemons run separately
-	go test -timeout 12m -parallel 3 -skip '$(KILLS)' ./e2e
-	go test -timeout 12m -parallel 4 -run '$(KILLS)' ./e2e
+	go test -vet=off -timeout 12m -parallel 3 -skip '$(KILLS)' ./e2e
+	go test -vet=off -timeout 12m -parallel 4 -run '$(KILLS)' ./e2e
 
 .PHONY: shared
 shared: ## run the tests that fold and encode in several goroutines under the race detector, with 1,000 of the 50,000 interleavings of make plain
-	REFOLD_INTERLEAVINGS=1000 CGO_ENABLED=1 go test -race -timeout 5m -run '^($(SHARED))$$' ./actors/session ./codec
+	REFOLD_INTERLEAVINGS=1000 CGO_ENABLED=1 go test -race -vet=off -timeout 5m -run '^($(SHARED))$$' ./actors/session ./codec
 
 .PHONY: sendable
 sendable: ## try 50,000 interleavings of a session, or REFOLD_INTERLEAVINGS

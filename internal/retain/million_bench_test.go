@@ -126,7 +126,9 @@ func firsts(b *testing.B, js jetstream.JetStream, names subjects.Names) map[stri
 // each calls fn with the messages of the log that a consumer gets, up to the last one there is.
 func each(b *testing.B, js jetstream.JetStream, names subjects.Names, config jetstream.OrderedConsumerConfig, fn func(jetstream.Msg, *jetstream.MsgMetadata)) (n int) {
 	b.Helper()
-	consumer, err := js.OrderedConsumer(context.Background(), names.LogStream(), config)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // the server counts what matches
+	defer cancel()
+	consumer, err := js.OrderedConsumer(ctx, names.LogStream(), config)
 	bustest.OK(b, err)
 	got, err := consumer.Messages()
 	bustest.OK(b, err)

@@ -527,6 +527,23 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 	})
 }
 
+// The table keeps a claim that others may have superseded when its turn is acknowledged: the
+// server may deliver the turn again over another connection, and the claim would start it.
+func TestTableKeepsClaimsOfAcknowledgedTurns(t *testing.T) {
+	t.Parallel()
+	table := newExecutions()
+	e := &effect{name: subjects.EffectName{Session: "s1", Effect: "r1t1"}, startBy: time.Now().Add(testStartBy), incarnation: 1}
+	f, _ := table.enter(e)
+	f.claims = claimState{passed: 2}
+	table.leave(f, true, time.Now())
+	again := *e
+	again.incarnation = 2
+	f, known := table.enter(&again)
+	if known != entryNew || f.settled.claim != 2 {
+		t.Errorf("delivered again: %v with the claim %d, want new, with claim 2", known, f.settled.claim)
+	}
+}
+
 // A bridge dies with a call in progress, which another one then receives.
 func TestRestartSettlesUnknown(t *testing.T) {
 	t.Parallel()

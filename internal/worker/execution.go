@@ -74,7 +74,7 @@ type settledCache struct {
 type settledAt struct {
 	seq         uint64 // 0: this process stored none
 	incarnation uint64 // of the connection that delivered the effect
-	claim       int    // the last claim of ours; 0: none
+	claim       int    // the last claim of ours, also one that others may have superseded; 0: none
 }
 
 // digest identifies an effect's name or payload in this process: a collision is as
@@ -147,7 +147,7 @@ func (t *executions) leave(f *execution, settled bool, now time.Time) {
 			t.settled[minute] = &settledCache{settled: make(map[digest]settledAt), claims: make(map[digest]claimState)}
 		}
 		if kept := t.settled[minute]; settled {
-			kept.settled[as] = settledAt{seq: f.settled.seq, incarnation: f.incarnation, claim: f.claims.asked}
+			kept.settled[as] = settledAt{seq: f.settled.seq, incarnation: f.incarnation, claim: max(f.claims.asked, f.claims.passed)}
 			delete(kept.claims, as)
 		} else {
 			kept.claims[as] = f.claims

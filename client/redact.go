@@ -255,6 +255,7 @@ func (d *Deleter) Redact(ctx context.Context, sid string, seq uint64) (Redaction
 	}
 	p, err := d.c.planRedaction(ctx, sid, seq)
 	if err != nil || p.Done {
+		d.any = d.any || p.Done // whoever did it may have ended before Close
 		return p.Redaction, err
 	}
 	if err := d.c.acknowledged(ctx, sid, p.latest); err != nil {

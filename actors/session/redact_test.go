@@ -115,13 +115,13 @@ func TestRedactedHistoriesFold(t *testing.T) {
 	for _, h := range histories(t, files) {
 		want := foldAll(t, h, -1)
 		for i := 0; i < len(h.Events); i += 3 {
-			if got := foldAll(t, h, i); got == nil {
-				continue
-			} else if got.Chain != want.Chain || got.Count != want.Count || got.Check() != nil {
+			switch got := foldAll(t, h, i); {
+			case got == nil:
+			case got.Chain != want.Chain || got.Count != want.Count || got.Check() != nil:
 				t.Errorf("without the text of %s the chain is %s, want %s (%v)", h.Events[i].Payload, got.Chain, want.Chain, got.Check())
-			} else if bytes.Equal(got.Bytes(), want.Bytes()) {
+			case bytes.Equal(got.Bytes(), want.Bytes()):
 				same++
-			} else {
+			default:
 				other++
 			}
 		}

@@ -223,7 +223,7 @@ func (j *Journal) withRedacted(ctx context.Context, p part, events iter.Seq2[ses
 		given, looked := uint64(0), p.from <= 1 // a session has always an event that is not redacted
 		give := func(e session.Event, err error) bool {
 			given++
-			return yield(e, err) && !(p.some && given == p.most)
+			return yield(e, err) && (!p.some || given < p.most)
 		}
 		giveUpTo := func(seq uint64) bool {
 			for ; len(redacted) > 0 && redacted[0].Seq <= seq; redacted = redacted[1:] {

@@ -38,7 +38,9 @@ func TestRedactEvent(t *testing.T) {
 	}
 	w.refuse(http.StatusForbidden, "forbidden", "reader", "DELETE", path, "")
 	w.refuse(http.StatusNotFound, "no_event", "all", "DELETE", "/v1/sessions/s/events/999999", "")
-	w.refuse(http.StatusConflict, "text_in_use", "all", "DELETE", fmt.Sprintf("/v1/sessions/s/events/%d", listed.Events[len(listed.Events)-1].Seq), "")
+	var fact web.Taken
+	w.want(http.StatusOK, &fact, "all", "PUT", "/v1/sessions/s/facts", `{"facts": {"plan": "gold"}}`)
+	w.refuse(http.StatusConflict, "text_in_use", "all", "DELETE", fmt.Sprintf("/v1/sessions/s/events/%d", fact.Seq), "")
 	var done web.Redacted
 	w.want(http.StatusOK, &done, "all", "DELETE", path, "")
 	if done.Seq != asked || done.Type != "RunRequested" {

@@ -221,7 +221,7 @@ class ClientTest(unittest.TestCase):
         question = refold.Question(session="s", run=1, call="c", tool_id="t", tool="t", arguments="{}", args_hash="h", by="approvers")
         everything = {
             "seq": 1, "run": 1, "position": "p", "lifecycle": "completed", "ended": True, "sessions": [], "approvals": [], "questions": [], "schedules": [],
-            "blob": "b", "media_type": "m", "size": 1, "expires": 1,
+            "blob": "b", "media_type": "m", "size": 1, "expires": 1, "type": "t", "notices": 0, "dead_letters": 0, "blobs": 0,
         }
         for client, came in self.each(answer(200, everything)):
             s = client.agent("helper").session("s")

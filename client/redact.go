@@ -64,7 +64,7 @@ func (c *Client) planRedaction(ctx context.Context, sid string, seq uint64) (*pl
 		if err == nil {
 			err = f.fold(ctx, c, e)
 		}
-		if errors.Is(err, errUnredactable) {
+		if f.fault != nil {
 			break
 		}
 		if err != nil {
@@ -125,7 +125,7 @@ func (f *twoFolds) fold(ctx context.Context, c *Client, e session.Event) (err er
 		env, _ := session.ReadEnvelope(e.Payload) // Redact reads it again
 		f.typ = env.Type
 		if other, f.fillers, f.fault = session.Redact(e); f.fault != nil {
-			return errUnredactable
+			return f.fault
 		}
 		f.redacted = other
 	}
@@ -143,9 +143,6 @@ func (f *twoFolds) fold(ctx context.Context, c *Client, e session.Event) (err er
 	}
 	return nil
 }
-
-// errUnredactable ends twoFolds with a fault.
-var errUnredactable = errors.New("the event has no copy without text")
 
 func sameNotices(a, b []session.Notice) bool {
 	x, errX := json.Marshal(a)

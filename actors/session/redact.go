@@ -29,14 +29,10 @@ func (f Filler) Content() []byte { return []byte(filler(int(f.Size), 0)) }
 
 // Errors of Redact. The event is unchanged.
 var (
-	ErrNoText         = errors.New("the event has no text")
-	ErrRedacted       = errors.New("the text of the event is removed already")
-	ErrImportedEvent  = errors.New("an imported conversation is one event of many messages, and can't lose the text of one: delete the session")
-	ErrTooManyFillers = errors.New("the event has too many blobs")
+	ErrNoText        = errors.New("the event has no text")
+	ErrRedacted      = errors.New("the text of the event is removed already")
+	ErrImportedEvent = errors.New("an imported conversation is one event of many messages, and can't lose the text of one: delete the session")
 )
-
-// fillersMax bounds the blobs of one event: parts of a content, or arguments of calls.
-const fillersMax = CallsSeenMax
 
 // Redact returns a copy of an event without its text, and the blobs that the copy names in
 // place of the event's. Every text of its data has another one of as many bytes, the same
@@ -73,19 +69,15 @@ func Redact(e Event) (Event, []Filler, error) {
 	}
 	r := redaction{seen: map[string]int{}}
 	data, _ := r.value(make([]byte, 0, len(env.Data)+hashRoom), r.withoutOpaque(env.Data), "")
-	switch {
-	case len(r.fillers) > fillersMax:
-		return Event{}, nil, ErrTooManyFillers
-	case len(r.seen) == 0 && len(r.fillers) == 0:
+	if !r.changed {
 		return Event{}, nil, ErrNoText
 	}
 	e.Payload, err = env.With(codec.Raw(data))
 	return e, r.fillers, err
 }
 
-// decisive are the keys whose texts are no text of people or models: a session decides by
-// them. An event whose data has a text that is neither here nor free for the session to
-// differ in can't be redacted: its copy leaves another state.
+// decisive are the keys of texts that stay, since a session decides by them. If one is
+// missing here, the copy leaves another state, and the caller refuses the event.
 var decisive = map[string]bool{
 	"active_tools": true, "agent": true, "args_hash": true, "batch": true, "call": true, "code": true, "decision": true, "disable": true,
 	"effect": true, "enable": true, "finish_reason": true, "force": true, "how": true, "manifest": true, "media_type": true, "model": true,
@@ -102,6 +94,7 @@ var opaqueTo = map[string]bool{"context": true, "facts": true, "params": true}
 // redaction is the removal of one event's text.
 type redaction struct {
 	seen    map[string]int // number of each text
+	changed bool           // the copy differs
 	fillers []Filler
 	free    int // containers of opaqueTo that the value is in
 }
@@ -114,7 +107,7 @@ func (r *redaction) withoutOpaque(data codec.Raw) codec.Raw {
 	if err != nil || opaque < 0 {
 		return data
 	}
-	r.seen["opaque"] = len(r.seen) + 1
+	r.changed = true
 	entries = slices.Delete(entries, opaque, opaque+1)
 	out := codec.AppendMap(make([]byte, 0, len(data)), len(entries))
 	for _, e := range entries {
@@ -166,7 +159,7 @@ func (r *redaction) object(out, whole, rest []byte, key string) ([]byte, []byte)
 		if v, after, _ := codec.Next(value); r.free == 0 && blobs[field] && v.Kind == codec.Text {
 			f := Filler{Size: size}
 			f.Ref = codec.RefOf(f.Content())
-			r.fillers = append(r.fillers, f)
+			r.fillers, r.changed = append(r.fillers, f), true
 			out, rest = codec.AppendString(out, f.Ref.String()), after
 			continue
 		}
@@ -205,6 +198,7 @@ func (r *redaction) text(text, key string) string {
 // number returns the filler of a text, which is another one for another text where it has
 // the room.
 func (r *redaction) number(text string) string {
+	r.changed = true
 	n, ok := r.seen[text]
 	if !ok {
 		n = len(r.seen) + 1
@@ -219,8 +213,7 @@ func (r *redaction) json(text string) string {
 	for i := 0; i < len(out); i++ {
 		switch c := out[i]; {
 		case c >= '0' && c <= '9':
-			r.seen["0"] = len(r.seen) + 1
-			out[i] = '1'
+			out[i], r.changed = '1', true
 		case c == '"':
 			end := i + 1
 			for out[end] != '"' {

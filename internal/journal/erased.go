@@ -69,8 +69,8 @@ func (j *Journal) LastErasureOf(ctx context.Context, sid string) (Erasure, uint6
 
 func (j *Journal) lastErasure(ctx context.Context, subject string) (e Erasure, seq uint64, err error) {
 	m, err := j.lastOn(ctx, j.names.ErasedStream(), subject)
-	if natsio.CodeOf(err) == natsio.CodeStreamMissing {
-		err = nil // no session-actor that knows of it has run yet
+	if hasNoLedger(err) {
+		err = nil
 	}
 	if err == nil && m.seq > 0 {
 		err = json.Unmarshal(m.data, &e)
@@ -79,6 +79,12 @@ func (j *Journal) lastErasure(ctx context.Context, subject string) (e Erasure, s
 		return Erasure{}, 0, fmt.Errorf("read the ledger of erased messages: %w", err)
 	}
 	return e, m.seq, nil
+}
+
+// hasNoLedger reports whether a read failed since there is no ledger: no session-actor that
+// knows of it has run yet.
+func hasNoLedger(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || natsio.CodeOf(err) == natsio.CodeStreamMissing || errors.Is(err, natsio.ErrNoStream)
 }
 
 // PutErasure appends an entry to the ledger, whose last one must be at sequence after.
@@ -131,7 +137,7 @@ func (j *Journal) tombstones(ctx context.Context) (of map[string]uint64, explain
 		}
 		return nil
 	})
-	if errors.Is(err, jetstream.ErrStreamNotFound) || natsio.CodeOf(err) == natsio.CodeStreamMissing || errors.Is(err, natsio.ErrNoStream) {
+	if hasNoLedger(err) {
 		return of, nil, nil
 	}
 	if err != nil {

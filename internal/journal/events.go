@@ -98,7 +98,7 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 	if err != nil {
 		return s, err
 	}
-	redacted, at, err := j.redacted.all(ctx, j)
+	redacted, err := j.redacted.all(ctx, j)
 	if err != nil {
 		return s, err
 	}
@@ -108,7 +108,7 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 		}
 		return fn(e)
 	}
-	next := max(from, 1)
+	before, next := redacted, max(from, 1)
 	last, err := j.scan(ctx, j.names.LogStream(), next, func(m stored) error {
 		if m.seq > next {
 			s.Holes = append(s.Holes, Hole{next, m.seq - 1})
@@ -152,9 +152,12 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 		}
 	}
 	if err == nil {
-		var since []string
-		since, err = j.redacted.since(ctx, j, at)
-		s.Erased = append(s.Erased, since...)
+		redacted, err = j.redacted.all(ctx, j)
+	}
+	for _, r := range redacted {
+		if !slices.Contains(before, r) {
+			s.Erased = append(s.Erased, r.sid)
+		}
 	}
 	slices.Sort(s.Erased)
 	s.Erased, s.Holes = slices.Compact(s.Erased), unexplained(s.Holes, explained)

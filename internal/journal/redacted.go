@@ -6,14 +6,11 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
 	"sync"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -83,11 +80,11 @@ type redactions struct {
 	missing uint64      // messages that the log lacked when count read them
 }
 
-// read reads what the ledger has more.
+// read reads the entries that the ledger has got since the last read.
 func (r *redactions) read(ctx context.Context, j *Journal) error {
 	last, err := j.lastOn(ctx, j.names.ErasedStream(), j.names.RedactedAll())
-	if natsio.CodeOf(err) == natsio.CodeStreamMissing || errors.Is(err, natsio.ErrNoStream) || errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil // no session-actor that knows of it has run yet
+	if hasNoLedger(err) {
+		return nil
 	}
 	if err != nil || last.seq < max(r.next, 1) {
 		return err
@@ -152,32 +149,12 @@ func (r *redactions) at(ctx context.Context, j *Journal, seq uint64) (session.Ev
 	return r.known[at].event()
 }
 
-// all returns all redacted events, and the sequence of the ledger from which since goes on.
-func (r *redactions) all(ctx context.Context, j *Journal) ([]*Redacted, uint64, error) {
+// all returns all redacted events.
+func (r *redactions) all(ctx context.Context, j *Journal) ([]*Redacted, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := r.read(ctx, j)
-	return slices.Clone(r.known), r.next, err
-}
-
-// since returns the sessions of which the ledger has entries from a sequence on.
-func (r *redactions) since(ctx context.Context, j *Journal, from uint64) (sids []string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.read(ctx, j); err != nil || r.next == from {
-		return nil, err
-	}
-	for m, err := range j.read(ctx, j.names.ErasedStream(), j.names.RedactedAll(), from, 0, true) {
-		var e Erasure
-		if err == nil {
-			err = json.Unmarshal(m.data, &e)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the ledger of erased messages: %w", err)
-		}
-		sids = append(sids, e.Session)
-	}
-	return sids, nil
+	return slices.Clone(r.known), err
 }
 
 // count returns how many events of a session are redacted, given how many messages the log

@@ -24,40 +24,45 @@ import (
 
 const (
 	benchSessions = 100_000
-	benchDeleted  = 100 // of them
+	benchDeleted  = 10_000 // of them, with nothing beside
+	benchBeside   = 100    // of them, beside runs
 	text          = "hello, what is in your working directory?"
-	benchLoad     = 8 // sessions at once that get runs beside a pass
+	benchLoad     = 8 // sessions at once that get runs
 )
 
-// BenchmarkRetain (LL-10) looks at 10⁵ sessions, and then deletes some of them, without and
-// with archives.
+// BenchmarkRetain (LL-10) looks at 10⁵ sessions, and then deletes some of them: 10⁴ with
+// nothing beside, and others beside runs, without and with archives.
 func BenchmarkRetain(b *testing.B) {
 	w := newWorld(b, context.Background(), 256)
 	program := filepath.Join(b.TempDir(), "refold")
 	if out, err := exec.CommandContext(w.ctx, "go", "build", "-o", program, "../../cmd/refold").CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
-	w.fill("s", benchSessions-2*benchDeleted)
-	w.fill("deleted-", benchDeleted)
-	w.fill("archived-", benchDeleted)
-	alone := w.load(func() { <-time.After(10 * time.Second) })
+	w.fill("s", benchSessions-benchDeleted-2*benchBeside)
+	w.fill("alone-", benchDeleted)
+	w.fill("deleted-", benchBeside)
+	w.fill("archived-", benchBeside)
+	alone := w.load(benchLoad, func() { <-time.After(10 * time.Second) })
 	b.Logf("runs beside nothing: %.0f a second", alone)
 	for _, c := range []struct {
 		name, rule string
 		args       []string
 		sessions   int
+		load       int // sessions at once that get runs beside it
 	}{
-		{"a pass over all, of which none is due", "{idle_after: 90d, delete_after: 0s}", []string{"--json"}, benchSessions},
-		{"dry run over those", "{prefix: deleted-, closed_after: 0s, delete_after: 0s}", []string{"--dry-run", "--json"}, benchDeleted},
-		{"delete them", "{prefix: deleted-, closed_after: 0s, delete_after: 0s}", []string{"--json"}, benchDeleted},
-		{"archive and delete others", "{prefix: archived-, closed_after: 0s, delete_after: 0s, archive_to: " + w.dir + "}", []string{"--json"}, benchDeleted},
+		{"a pass over all, of which none is due", "{idle_after: 90d, delete_after: 0s}", nil, benchSessions, 0},
+		{"the same beside runs", "{idle_after: 90d, delete_after: 0s}", nil, benchSessions, benchLoad},
+		{"dry run over some that are due", "{prefix: alone-, closed_after: 0s, delete_after: 0s}", []string{"--dry-run"}, benchDeleted, 0},
+		{"delete them", "{prefix: alone-, closed_after: 0s, delete_after: 0s}", nil, benchDeleted, 0},
+		{"delete others beside runs", "{prefix: deleted-, closed_after: 0s, delete_after: 0s}", nil, benchBeside, benchLoad},
+		{"archive and delete others beside runs", "{prefix: archived-, closed_after: 0s, delete_after: 0s, archive_to: " + w.dir + "}", nil, benchBeside, benchLoad},
 	} {
 		policy := filepath.Join(w.dir, "policy.yaml")
 		bustest.OK(b, os.WriteFile(policy, []byte("rules: ["+c.rule+"]"), 0o600))
-		cmd := exec.CommandContext(w.ctx, program, append([]string{"retain", "--nats", w.url, "--policy", policy}, c.args...)...)
+		cmd := exec.CommandContext(w.ctx, program, append([]string{"retain", "--nats", w.url, "--policy", policy, "--json"}, c.args...)...)
 		var took time.Duration
 		var most int
-		rate := w.load(func() {
+		rate := w.load(c.load, func() {
 			var out bytes.Buffer
 			cmd.Stdout = &out
 			begun := time.Now()
@@ -120,13 +125,13 @@ func (w *world) once(sid string) {
 	}
 }
 
-// load gives sessions runs while f runs, and returns how many a second were folded.
-func (w *world) load(f func()) float64 {
+// load gives that many sessions at once runs while f runs, and returns how many runs a second were folded.
+func (w *world) load(sessions int, f func()) float64 {
 	ctx, end := context.WithCancel(w.ctx)
 	defer end()
 	var runs atomic.Int64
 	var all sync.WaitGroup
-	for i := range benchLoad {
+	for i := range sessions {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				sid := fmt.Sprintf("keep-%d-%d-%d", time.Now().UnixNano(), i, n)

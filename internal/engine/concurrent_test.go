@@ -25,7 +25,7 @@ func (h hold) step(*Lane) { <-h }
 // together delivers events as one batch.
 func (s *stage) together(events ...session.Event) {
 	held := make(hold)
-	s.actor.done <- held
+	s.actor.results.put(held)
 	s.deliver(events...)
 	close(held)
 	s.settle()

@@ -18,13 +18,13 @@ type driver struct {
 	*Lane
 	lane     lane
 	arrivals arrivals
-	done     chan Input // results of work
+	results  results // of work
 	works    sync.WaitGroup
 	puts     sync.WaitGroup // snapshots
 }
 
 func newDriver(h *Host, lane lane) *driver {
-	return &driver{Lane: h.NewLane(lane.Number(), lane.Owned), lane: lane, arrivals: newArrivals(), done: make(chan Input, batchMax)}
+	return &driver{Lane: h.NewLane(lane.Number(), lane.Owned), lane: lane, arrivals: newArrivals(), results: results{more: make(chan struct{}, 1)}}
 }
 
 // Epoch queues an epoch for the lane, in order with the events around it.
@@ -87,21 +87,22 @@ func (d *driver) loop(working, putting context.Context, giveUp func(), owned <-c
 		if d.IsFull() {
 			more = nil
 		}
-		var in Input
+		var all []Input
 		select {
 		case <-owned:
 			return cause
 		case <-more:
-		case in = <-d.done:
+		case <-d.results.more:
+			all = d.results.take()
 		case <-recheck.C:
-			in = Recheck{}
+			all = []Input{Recheck{}}
 		case <-tick.C:
-			in = Tick{}
+			all = []Input{Tick{}}
 		}
 		if cause != nil || working.Err() != nil {
 			continue // let the lane end; its next owner gets these events again
 		}
-		if in != nil {
+		for _, in := range all {
 			d.Step(in, d.host.now())
 		}
 		d.takeBuffered()
@@ -137,7 +138,14 @@ func (d *driver) carryOut(working, putting context.Context) error {
 		ack()
 	}
 	for _, w := range r.Work {
-		d.works.Go(func() { w.Do(working, func(in Input) { d.report(working, in) }) })
+		d.works.Go(func() { w.Do(working, d.results.put) })
+	}
+	for _, w := range r.Sends {
+		d.works.Add(1)
+		w.Do(working, func(in Input) {
+			d.results.put(in)
+			d.works.Done()
+		})
 	}
 	d.putAll(putting, r.Snapshots)
 	return r.GiveBack
@@ -145,16 +153,36 @@ func (d *driver) carryOut(working, putting context.Context) error {
 
 func (d *driver) putAll(putting context.Context, snapshots []Work) {
 	for _, w := range snapshots {
-		d.puts.Go(func() { w.Do(putting, func(in Input) { d.report(putting, in) }) })
+		d.puts.Go(func() { w.Do(putting, d.results.put) })
 	}
 }
 
-// report queues an input for Step, unless ctx ends first.
-func (d *driver) report(ctx context.Context, in Input) {
+// results are the results of work that were not passed to Step yet, in order. Their
+// number is that of the lane's work.
+type results struct {
+	mu   sync.Mutex
+	all  []Input
+	more chan struct{} // of capacity 1: there are some
+}
+
+// put queues a result. It does not block: it is called by the goroutines of committers.
+func (r *results) put(in Input) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, in)
 	select {
-	case d.done <- in:
-	case <-ctx.Done():
+	case r.more <- struct{}{}:
+	default:
 	}
+}
+
+// take returns what is queued.
+func (r *results) take() []Input {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.all
+	r.all = nil
+	return all
 }
 
 // putLast stores the last snapshots, for at most lastSnapshotsFor.
@@ -167,8 +195,10 @@ func (d *driver) putLast(putting context.Context) {
 			return
 		}
 		select {
-		case in := <-d.done:
-			d.Step(in, d.host.now())
+		case <-d.results.more:
+			for _, in := range d.results.take() {
+				d.Step(in, d.host.now())
+			}
 		case <-timer.C:
 			return
 		}

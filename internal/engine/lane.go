@@ -110,7 +110,7 @@ type Recheck struct{}
 // stores.
 type Work interface {
 	// Do does the work and passes the result to report, as an input for Step. After
-	// ctx ends it returns soon, and may skip report.
+	// ctx ends it returns soon, and may skip report. report does not block.
 	Do(ctx context.Context, report func(Input))
 	// String is a name, unique among the lane's pending work.
 	String() string
@@ -123,6 +123,8 @@ type Ready struct {
 	Ack []func()
 	// Work may be done concurrently and in any order.
 	Work []Work
+	// Sends is work whose Do does not block, and always reports, maybe later.
+	Sends []Work
 	// Snapshots is work that stores snapshots of stored states, one at a time for
 	// each session. It may go on for a while after the lane has ended.
 	Snapshots []Work

@@ -34,6 +34,7 @@ type modelled struct {
 
 func newModelled(t *rapid.T, outer *testing.T) *modelled {
 	m := &modelled{t: t, mem: newMemory(outer)}
+	m.mem.inline = true
 	m.mem.effects["s1 r2t1"] = []byte{0x80} // s1 is quarantined for it
 	m.mem.plan = func(c call) outcome {
 		if c.op == "PutSnapshot" && rapid.IntRange(0, 3).Draw(t, "put") == 0 {
@@ -101,9 +102,12 @@ func (m *modelled) step(in Input) {
 	for _, ack := range r.Ack {
 		ack()
 	}
-	m.under = append(m.under, slices.Concat(r.Work, r.Snapshots)...)
+	m.under = append(m.under, slices.Concat(r.Work, r.Sends, r.Snapshots)...)
 	saying, putting := map[string]bool{}, map[string]bool{}
 	for _, w := range m.under {
+		if s, is := w.(sending); is {
+			w = s.batch
+		}
 		switch w := w.(type) {
 		case *batch:
 			own := map[string]bool{}

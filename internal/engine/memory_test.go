@@ -73,6 +73,7 @@ type memory struct {
 	dead    bool               // the process was killed: nothing is stored any more
 	awaited []string           // wakes that were stored for somebody who waits
 	asks    int                // largest effect that is taken, in bytes; 0: any
+	inline  bool               // BeginStore starts no goroutine
 
 	// onProgress is called with the session and the event of what is said about
 	// a run; nil: nobody is.
@@ -253,6 +254,14 @@ func (m *memory) LastSeq(ctx context.Context) (seq uint64, err error) {
 		return nil
 	})
 	return seq, err
+}
+
+func (m *memory) BeginStore(ctx context.Context, outputs []journal.Output, then func(errs []error)) {
+	if m.inline {
+		then(m.Store(ctx, outputs))
+		return
+	}
+	go func() { then(m.Store(ctx, outputs)) }()
 }
 
 func (m *memory) Store(ctx context.Context, outputs []journal.Output) []error {

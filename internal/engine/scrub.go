@@ -83,7 +83,7 @@ func (d *driver) scrubSession(ctx context.Context, sid string) bool {
 	var damage *damageError
 	switch {
 	case errors.As(err, &damage):
-		d.report(ctx, &found{sid, damage})
+		d.results.put(&found{sid, damage})
 	case err != nil && ctx.Err() == nil:
 		d.log.Warn("snapshot not verified", "session", sid, "error", err)
 	}

@@ -21,7 +21,8 @@ type batch struct {
 	rounds
 	outputs   []*outputs
 	snapshots []*snapshot // of the states after it
-	tried     bool        // store was called
+	tried     bool        // it was tried to store it
+	left      bool        // the first try has left something unstored
 	marks     int         // quarantines that are not stored yet
 	giveBack  error       // why the lane is given back: memory is ahead of what is stored
 }
@@ -55,7 +56,11 @@ func (l *Lane) dispatch(more bool) {
 		}
 	}
 	l.storing = append(l.storing, b)
-	l.do(b)
+	if slices.ContainsFunc(b.outputs, func(o *outputs) bool { return o.registry != nil }) {
+		l.do(b)
+	} else {
+		l.ready.Sends = append(l.ready.Sends, sending{b})
+	}
 }
 
 // split splits the folded events into those that may be stored now and those that
@@ -75,6 +80,21 @@ func (l *Lane) split() (now, wait []*outputs) {
 
 func (b *batch) String() string { return "stores " + b.outputs[0].arrival.Event.Session }
 
+// sending is the first try to store a batch that has no descriptors to store first: it
+// waits for nothing. The batch itself stores what it leaves.
+type sending struct{ *batch }
+
+func (s sending) Do(ctx context.Context, report func(Input)) {
+	b := s.batch
+	b.rounds.begin(ctx, b.outside, b.unstored(), func(errs []error) {
+		again := append(b.take(errs), b.cancelAll(ctx))
+		if b.left = errors.Join(again...) != nil; !b.left {
+			b.publishProgress()
+		}
+		report(b)
+	})
+}
+
 // Do stores the batch and publishes progress. After a round of retries it reports what
 // is not stored.
 func (b *batch) Do(ctx context.Context, report func(Input)) {
@@ -93,6 +113,10 @@ func (b *batch) Do(ctx context.Context, report func(Input)) {
 func (b *batch) step(l *Lane) {
 	l.note(&b.rounds)
 	switch {
+	case b.left:
+		b.left = false
+		l.do(b)
+		return
 	case b.failed:
 		l.isolate(b)
 		l.do(b)
@@ -141,9 +165,7 @@ func (l *Lane) finish(b *batch) {
 // it failed. It is safe to store a part twice: an effect's name takes one message,
 // and a notice keeps its number.
 func (b *batch) store(ctx context.Context) error {
-	var all []journal.Output
 	var again []error
-	now := b.host.now().UnixMilli()
 	held := map[*actor]bool{} // without their descriptors nothing of them may be stored
 	for _, o := range b.outputs {
 		o.stuck, o.trouble = [kindsMax]bool{}, nil
@@ -159,17 +181,33 @@ func (b *batch) store(ctx context.Context) error {
 			}
 		}
 		o.held = o.actor != nil && held[o.actor]
-		if o.failed == nil && !o.held {
-			o.pending = b.startable(o.pending, now)
-			if !b.tried {
-				b.host.meters.effects(o.tally, o.pending)
-				b.host.meters.effects(o.tally, o.wakes)
-			}
-			all = append(all, o.pending...)
+	}
+	again = append(again, b.take(b.rounds.send(ctx, b.outside, b.unstored()))...)
+	return errors.Join(append(again, b.cancelAll(ctx))...)
+}
+
+// unstored returns the outputs that are to be stored.
+func (b *batch) unstored() (all []journal.Output) {
+	now := b.host.now().UnixMilli()
+	for _, o := range b.outputs {
+		if o.failed != nil || o.held {
+			continue
 		}
+		o.pending = b.startable(o.pending, now)
+		if !b.tried {
+			b.host.meters.effects(o.tally, o.pending)
+			b.host.meters.effects(o.tally, o.wakes)
+		}
+		all = append(all, o.pending...)
 	}
 	b.tried = true
-	again = append(again, b.take(b.rounds.send(ctx, b.outside, all))...)
+	return all
+}
+
+// cancelAll tells bridges to stop working on withdrawn effects of events whose outputs
+// are stored.
+func (b *batch) cancelAll(ctx context.Context) error {
+	var again []error
 	for _, o := range b.outputs {
 		if len(o.pending) == 0 && !o.held {
 			again = append(again, b.cancel(ctx, o))
@@ -275,7 +313,7 @@ func (b *batch) startable(pending []journal.Output, now int64) []journal.Output 
 	return kept
 }
 
-// cancel tells bridges to stop working on withdrawn effects.
+// cancel is cancelAll for one event.
 func (b *batch) cancel(ctx context.Context, o *outputs) error {
 	if len(o.cancel) == 0 || o.failed != nil {
 		return nil

@@ -30,6 +30,7 @@ func (l *Lane) acknowledgeStored() {
 	if l.scheduling = len(l.waking) > 0; l.scheduling {
 		w := &scheduling{outside: l.outside, rounds: rounds{began: l.now}}
 		w.begin(l)
+		l.ready.Sends = append(l.ready.Sends, sendingWakes{w})
 	}
 }
 
@@ -48,7 +49,6 @@ func (w *scheduling) begin(l *Lane) {
 			}
 		}
 	}
-	l.do(w)
 }
 
 // acknowledge completes the first n batches that waited for their wakes, and
@@ -96,17 +96,24 @@ type scheduling struct {
 	awaited  bool       // the lane waits for them
 	marks    int        // quarantines that are not stored yet
 	giveBack error      // why the lane is given back
+	left     bool       // the first try has left some unstored
 }
 
 func (w *scheduling) String() string { return "stores wakes" }
 
+// sendingWakes is the first try to store wakes: it waits for nothing.
+type sendingWakes struct{ *scheduling }
+
+func (s sendingWakes) Do(ctx context.Context, report func(Input)) {
+	w := s.scheduling
+	w.rounds.begin(ctx, w.outside, w.unstored(), func(errs []error) {
+		w.left = w.take(errs) != nil
+		report(w)
+	})
+}
+
 func (w *scheduling) Do(ctx context.Context, report func(Input)) {
 	w.stored = successes{}
-	for _, o := range w.of {
-		for i := range o.wakes {
-			o.wakes[i].Awaited = w.awaited
-		}
-	}
 	failed := false
 	if w.giveBack = nil; len(w.of) > 0 {
 		failed, w.giveBack = w.retryRound(ctx, w.host.roundFor, "store wakes", w.of[0].arrival.Event, func() error { return w.store(ctx) })
@@ -120,6 +127,9 @@ func (w *scheduling) Do(ctx context.Context, report func(Input)) {
 func (w *scheduling) step(l *Lane) {
 	l.note(&w.rounds)
 	switch {
+	case w.left:
+		w.left = false
+		l.do(w)
 	case w.failed:
 		judged := map[*actor]bool{}
 		for _, o := range w.of {
@@ -158,19 +168,31 @@ func (w *scheduling) goOn(l *Lane) {
 		return
 	}
 	w.begin(l)
+	l.do(w)
 }
 
 func (w *scheduling) events() []*outputs { return w.of }
 
 // store stores the wakes of events together, and removes those that are stored.
 func (w *scheduling) store(ctx context.Context) error {
-	var all []journal.Output
+	return w.take(w.rounds.send(ctx, w.outside, w.unstored()))
+}
+
+// unstored returns the wakes that are to be stored.
+func (w *scheduling) unstored() (all []journal.Output) {
 	for _, o := range w.of {
+		for i := range o.wakes {
+			o.wakes[i].Awaited = w.awaited
+		}
 		all = append(all, o.wakes...)
 		o.stuck, o.trouble = [kindsMax]bool{}, nil
 	}
-	errs := w.rounds.send(ctx, w.outside, all)
-	var first error
+	return all
+}
+
+// take removes the stored wakes, given the error of each wake, and returns the first
+// error.
+func (w *scheduling) take(errs []error) (first error) {
 	for _, o := range w.of {
 		left := o.wakes[:0]
 		for _, one := range o.wakes {

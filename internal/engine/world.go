@@ -28,6 +28,7 @@ type World interface {
 	NewestOutputs(ctx context.Context) ([3]journal.Newest, error)
 	Probe(ctx context.Context) [4]error
 	Store(ctx context.Context, outputs []journal.Output) []error
+	BeginStore(ctx context.Context, outputs []journal.Output, then func(errs []error))
 	PublishProgress(sid string, payload []byte) error
 	PublishCancel(ctx context.Context, sid string, payload []byte) error
 

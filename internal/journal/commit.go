@@ -75,7 +75,18 @@ type waiter struct {
 	room int           // bytes of the committer's room that its writes take
 	left int           // writes without an outcome; the committer's goroutine only
 	done chan struct{} // closed when left is 0
+	then func()        // called after that; must not block; nil: nothing is
 	next *committer    // holds back writes until then; nil: none does
+}
+
+// hasEnded reports whether all writes have their outcomes.
+func (of *waiter) hasEnded() bool {
+	select {
+	case <-of.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // unknown returns the error of a call whose context has ended.
@@ -99,12 +110,15 @@ type committer struct {
 	closed  bool
 	room    chan struct{} // closed when room is released; nil: no caller waits for room
 
-	work chan struct{} // of capacity 1: queue is not empty, or writes are held back no more
-	end  chan struct{} // closed by close
+	work  chan struct{}   // of capacity 1: queue is not empty, or writes are held back no more
+	ended context.Context // ends with close
+	end   func()
 }
 
 func newCommitter(j *Journal, stream string) *committer {
-	return &committer{journal: j, stream: stream, slowFrom: slowFrom, work: make(chan struct{}, 1), end: make(chan struct{})}
+	c := &committer{journal: j, stream: stream, slowFrom: slowFrom, work: make(chan struct{}, 1)}
+	c.ended, c.end = context.WithCancel(context.Background())
+	return c
 }
 
 // commit stores writes and returns when each has its outcome, in its fields. After
@@ -121,23 +135,28 @@ func (c *committer) commit(ctx context.Context, writes []*write) error {
 // begin queues writes when there is room. The caller waits for them with wait. Without
 // writes it returns nil. Writes larger than all room are queued when it is unused.
 func (c *committer) begin(ctx context.Context, writes []*write) (*waiter, error) {
-	return c.beginBefore(ctx, writes, nil)
+	return c.beginBefore(ctx, writes, nil, nil)
 }
 
-// beginBefore is begin for writes that next must store before others.
-func (c *committer) beginBefore(ctx context.Context, writes []*write, next *committer) (*waiter, error) {
+// beginBefore is begin for writes that must be stored before others of next. then is
+// called when all have their outcomes, if it is not nil, and if beginBefore returns a
+// waiter.
+func (c *committer) beginBefore(ctx context.Context, writes []*write, next *committer, then func()) (*waiter, error) {
 	if len(writes) == 0 {
 		return nil, nil //nolint:nilnil // nothing to wait for
 	}
-	of := &waiter{ctx: ctx, left: len(writes), done: make(chan struct{}), next: next}
+	of := &waiter{ctx: ctx, left: len(writes), done: make(chan struct{}), then: then, next: next}
 	for _, w := range writes {
 		w.of = of
 		of.room += writeRoomBytes + len(w.data)
 	}
 	for {
 		full, err := c.enqueue(of, writes)
-		if full == nil {
-			return of, err
+		switch {
+		case err != nil:
+			return nil, err
+		case full == nil:
+			return of, nil
 		}
 		select {
 		case <-full:
@@ -169,6 +188,13 @@ func (c *committer) enqueue(of *waiter, writes []*write) (full <-chan struct{}, 
 	}
 	c.signal()
 	return nil, nil //nolint:nilnil // there was room
+}
+
+// isCrowded reports whether half of the room is in use.
+func (c *committer) isCrowded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held > roomBytes/2
 }
 
 // signal wakes the committer's goroutine.
@@ -205,7 +231,7 @@ func (c *committer) wait(of *waiter) error {
 		return nil
 	case <-of.ctx.Done():
 		return of.unknown()
-	case <-c.end:
+	case <-c.ended.Done():
 		return natsio.ErrClosed
 	}
 }
@@ -216,7 +242,7 @@ func (c *committer) close() {
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.closed = true
-		close(c.end)
+		c.end()
 		c.signalRoom()
 	}
 }

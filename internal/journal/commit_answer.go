@@ -177,7 +177,7 @@ func (s *committerLoop) lookUp(writes []*write, cause error) {
 		l := lookup{writes, s.journal.lookUp(s.stream, writes, cause)}
 		select {
 		case s.lookups <- l:
-		case <-s.end:
+		case <-s.ended.Done():
 		}
 	}()
 }

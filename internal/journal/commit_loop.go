@@ -64,7 +64,7 @@ func (c *committer) run() {
 		s.yield()
 		s.send()
 		select {
-		case <-c.end:
+		case <-c.ended.Done():
 			return
 		case <-s.queued():
 		case m := <-s.answers:
@@ -326,6 +326,9 @@ func (s *committerLoop) settle(w *write) {
 		close(w.of.done)
 		if w.of.next != nil {
 			w.of.next.signal()
+		}
+		if w.of.then != nil {
+			w.of.then()
 		}
 	}
 	if w.err == nil || w.order == "" {

@@ -207,7 +207,7 @@ func TestClosedCommitterEndsItsGoroutine(t *testing.T) {
 	node.Stop()
 	go func() { done <- c.commitOne(ctx, writes[0]) }()
 	c.close()
-	for what, ch := range map[string]<-chan struct{}{"its goroutine": over, "the committer": c.end} {
+	for what, ch := range map[string]<-chan struct{}{"its goroutine": over, "the committer": c.ended.Done()} {
 		select {
 		case <-ch:
 		case <-ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/nats-io/nuid"
@@ -52,24 +53,17 @@ type Output struct {
 // unreadable is an *UnreadableError. If ctx ends first, errors wrap ErrUnknownOutcome;
 // storing everything again is safe.
 func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
-	s := storeCall{journal: j, outputs: outputs, errs: make([]error, len(outputs)), failed: map[string]int{}}
-	effects := s.begin(ctx, j.effects, (*Output).isEffect)
-	events := s.begin(ctx, j.logs, func(o *Output) bool { return o.Event != nil })
-	wakes := s.begin(ctx, j.timers, (*Output).isWake)
-	if effects.err != nil {
-		s.end(effects) // so that no notice of their sessions is sent
-	}
-	s.needs = s.neededOf(effects)
-	notices := s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil })
-	s.end(effects)
-	s.storeBeside(ctx, effects)
-	s.withdrawNext(ctx, effects)
-	s.end(notices)
-	s.needs = nil
-	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.held }))
-	s.end(events)
-	s.end(wakes) // notices don't wait for wakes, only the return does
-	return s.errs
+	stored := make(chan []error, 1)
+	j.BeginStore(ctx, outputs, func(errs []error) { stored <- errs })
+	return <-stored
+}
+
+// BeginStore is Store that does not wait: it calls then once, with the errors that Store
+// returns, from the goroutine of a committer or its own. then must not block. The outputs
+// must not be used before.
+func (j *Journal) BeginStore(ctx context.Context, outputs []Output, then func(errs []error)) {
+	s := &storeCall{journal: j, ctx: ctx, outputs: outputs, errs: make([]error, len(outputs)), failed: map[string]int{}, then: then, open: groupsMax + 1}
+	s.beginFrom(groupEffects, false)
 }
 
 // Newest is the newest message in a stream of outputs.
@@ -143,16 +137,40 @@ func (j *Journal) sessionOf(subject string) string {
 // isWake reports whether the output is a message schedule.
 func (o *Output) isWake() bool { return o.Effect != nil && o.Effect.Class == session.ClassWake }
 
+// isEvent reports whether the output is an event for another session.
+func (o *Output) isEvent() bool { return o.Event != nil }
+
+// isNotice reports whether the output is notices.
+func (o *Output) isNotice() bool { return o.Notice != nil }
+
 // isEffect reports whether the output goes to the effects stream: an effect other than
 // a wake, or a withdrawal.
 func (o *Output) isEffect() bool { return o.Notice == nil && o.Event == nil && !o.isWake() }
 
+// Groups of outputs, in the order in which they are sent: notices come after the effects
+// for which they are held back.
+const (
+	groupEffects = iota
+	groupEvents
+	groupWakes
+	groupNotices
+	groupsMax
+)
+
 type storeCall struct {
 	journal *Journal
+	ctx     context.Context
 	outputs []Output
 	errs    []error
 	failed  map[string]int // index of the first output of a session that failed
 	needs   *needed        // the effects for which notices are held back; nil: none
+	groups  [groupsMax]outputGroup
+	then    func(errs []error)
+
+	mu   sync.Mutex
+	open int           // groups without outcomes, and one while groups are begun
+	over bool          // it ends, or has ended
+	stop []func() bool // ends what waits for the end of ctx and of the committers
 }
 
 // outputGroup has the writes that one committer got.
@@ -164,8 +182,103 @@ type outputGroup struct {
 	err    error
 }
 
-// begin sends the outputs that some selects to a committer.
-func (s *storeCall) begin(ctx context.Context, to *committer, some func(*Output) bool) outputGroup {
+// beginFrom sends the n-th group and those after it. Unless it may wait, a goroutine goes
+// on with the first one for which a committer has no room.
+func (s *storeCall) beginFrom(n int, mayWait bool) {
+	j := s.journal
+	for ; n < groupsMax; n++ {
+		some, to := (*Output).isEffect, j.effects
+		switch n {
+		case groupEvents:
+			some, to = (*Output).isEvent, j.logs
+		case groupWakes:
+			some, to = (*Output).isWake, j.timers
+		case groupNotices:
+			some, to = (*Output).isNotice, j.notices
+			if effects := s.groups[groupEffects]; effects.err != nil {
+				s.end(effects) // so that no notice of their sessions is sent
+			} else {
+				s.needs = s.neededOf(effects)
+			}
+		}
+		if !mayWait && to.isCrowded() {
+			go s.beginFrom(n, true)
+			return
+		}
+		s.groups[n] = s.begin(to, some, s.ended)
+		if s.groups[n].waiter == nil {
+			s.ended()
+		}
+	}
+	s.mu.Lock()
+	s.stop = append(s.stop, context.AfterFunc(s.ctx, func() { s.giveUp(fmt.Errorf("%w: %w", ErrUnknownOutcome, s.ctx.Err())) }))
+	for _, g := range s.groups {
+		if g.waiter != nil {
+			s.stop = append(s.stop, context.AfterFunc(g.to.ended, func() { s.giveUp(natsio.ErrClosed) }))
+		}
+	}
+	s.mu.Unlock()
+	s.ended()
+}
+
+// ended counts a group that has its outcomes. After the last one it finishes.
+func (s *storeCall) ended() {
+	s.mu.Lock()
+	s.open--
+	finish := s.open == 0 && !s.over
+	s.over = s.over || finish
+	s.mu.Unlock()
+	if finish {
+		s.finish()
+	}
+}
+
+// giveUp finishes without the outcomes that are not known yet.
+func (s *storeCall) giveUp(err error) {
+	s.mu.Lock()
+	was := s.over
+	s.over = true
+	s.mu.Unlock()
+	if was {
+		return
+	}
+	for n := range s.groups {
+		if g := &s.groups[n]; g.waiter != nil && !g.waiter.hasEnded() {
+			g.err = err
+		}
+	}
+	s.finish()
+}
+
+// finish records the errors and reports them, unless some outputs must be stored after
+// others: then a goroutine does both.
+func (s *storeCall) finish() {
+	for _, stop := range s.stop {
+		stop()
+	}
+	for _, n := range []int{groupEffects, groupNotices, groupEvents, groupWakes} {
+		s.end(s.groups[n])
+	}
+	effects := s.groups[groupEffects]
+	s.take(effects)
+	next := s.nextOf(effects)
+	if len(next) == 0 && !slices.ContainsFunc(s.outputs, func(o Output) bool { return o.taken || o.held }) {
+		s.then(s.errs)
+		return
+	}
+	go func() {
+		s.needs = nil
+		// Names that hold effects of another system, which has a session of this name.
+		s.end(s.begin(s.journal.effects, func(o *Output) bool { return o.taken }, nil))
+		s.withdrawNext(next)
+		s.end(s.begin(s.journal.notices, func(o *Output) bool { return o.held }, nil))
+		s.then(s.errs)
+	}()
+}
+
+// begin sends the outputs that some selects to a committer. then is called when all have
+// their outcomes; nil: nothing is.
+func (s *storeCall) begin(to *committer, some func(*Output) bool, then func()) outputGroup {
 	g := outputGroup{to: to}
 	for i := range s.outputs {
 		o := &s.outputs[i]
@@ -187,11 +300,11 @@ func (s *storeCall) begin(ctx context.Context, to *committer, some func(*Output)
 		}
 		g.writes, g.of = append(g.writes, w), append(g.of, i)
 	}
-	var next *committer
+	var before *committer
 	if to == s.journal.effects {
-		next = s.journal.notices
+		before = s.journal.notices
 	}
-	g.waiter, g.err = to.beginBefore(ctx, g.writes, next)
+	g.waiter, g.err = to.beginBefore(s.ctx, g.writes, before, then)
 	return g
 }
 
@@ -237,33 +350,41 @@ func (s *storeCall) end(g outputGroup) {
 	}
 }
 
-// storeBeside stores the effects whose names hold those of another system, which has a
-// session of this name, under names with the log's identity.
-func (s *storeCall) storeBeside(ctx context.Context, g outputGroup) {
+// take marks the effects whose names hold those of another system, which has a session of
+// this name: they are stored under names with the log's identity.
+func (s *storeCall) take(g outputGroup) {
 	for at, i := range g.of {
 		o := &s.outputs[i]
 		o.taken = o.Effect != nil && s.errs[i] == nil && g.writes[at].foreign
 	}
-	s.end(s.begin(ctx, g.to, func(o *Output) bool { return o.taken }))
 }
 
-// withdrawNext stores the withdrawals of a group that met claims of other effects, as
-// the next claims.
-func (s *storeCall) withdrawNext(ctx context.Context, g outputGroup) {
-	for n := uint64(2); n <= ClaimsMax; n++ {
-		next := map[*Output]bool{}
-		for at, i := range g.of {
-			o, w := &s.outputs[i], g.writes[at]
-			if o.Withdraw != nil && s.errs[i] == nil && w.existing != nil && (w.foreign || WithdrawsNext(o.Withdraw, w.existing)) {
-				o.N = max(o.N, 1) + 1
-				next[o] = true
+// nextOf returns the withdrawals of a group that met claims of other effects, to be stored
+// as the next claims.
+func (s *storeCall) nextOf(g outputGroup) map[*Output]bool {
+	var next map[*Output]bool
+	for at, i := range g.of {
+		o := &s.outputs[i]
+		if o.Withdraw == nil || s.errs[i] != nil || max(o.N, 1) == ClaimsMax {
+			continue
+		}
+		if w := g.writes[at]; w.existing != nil && (w.foreign || WithdrawsNext(o.Withdraw, w.existing)) {
+			o.N = max(o.N, 1) + 1
+			if next == nil {
+				next = map[*Output]bool{}
 			}
+			next[o] = true
 		}
-		if len(next) == 0 {
-			return
-		}
-		g = s.begin(ctx, g.to, func(o *Output) bool { return next[o] })
+	}
+	return next
+}
+
+// withdrawNext stores withdrawals until none meets a claim of another effect.
+func (s *storeCall) withdrawNext(next map[*Output]bool) {
+	for len(next) > 0 {
+		g := s.begin(s.journal.effects, func(o *Output) bool { return next[o] }, nil)
 		s.end(g)
+		next = s.nextOf(g)
 	}
 }
 

@@ -251,7 +251,7 @@ func (r *laneRun) carryOut() {
 	for _, ack := range ready.Ack {
 		ack()
 	}
-	for _, w := range ready.Work {
+	for _, w := range slices.Concat(ready.Work, ready.Sends) {
 		r.works.Go(func() { r.do(r.running, w) })
 	}
 	r.put(ready.Snapshots)

@@ -165,6 +165,11 @@ func (j *jetServer) sessionOf(subject string) string {
 	return subject // of notices
 }
 
+// BeginStore is Store, and waits for it: all work has goroutines here.
+func (w world) BeginStore(ctx context.Context, outputs []journal.Output, then func(errs []error)) {
+	then(w.Store(ctx, outputs))
+}
+
 // Store stores outputs as Bus.Store does, in the steps of its committers: effects
 // and withdrawals in groups while that succeeds, then one by one; then notices.
 // Wakes come before or after them: no output waits for a wake. Outputs that are

@@ -81,7 +81,8 @@
 // # Concurrency
 //
 // One goroutine per lane calls Step; it alone touches the lane's sessions. Work
-// runs in goroutines of its own, which report the result as the next input. While
+// runs in goroutines of its own, which report the result as the next input. Outputs
+// are queued without one: the committer that has the last outcome reports it. While
 // work on a session is pending, its events wait. Views work on copies.
 //
 // # Limits

@@ -103,6 +103,9 @@ type committer struct {
 	slowFrom time.Duration // the constant of this name, except in tests
 	gap      time.Duration // least time between two groups; 0: none
 
+	handling sync.Mutex     // held except while the goroutine waits
+	loop     *committerLoop // state of the goroutine; nil: it has not begun
+
 	mu      sync.Mutex
 	queue   []*write
 	held    int // bytes of room in use

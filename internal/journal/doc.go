@@ -12,7 +12,8 @@
 //
 // Each stream has one committer, which is one goroutine. It sends waiting messages as
 // one atomic batch, which costs one sync, until single messages prove fast, as they
-// are where the server does not sync each (docs/adr/0091).
+// are where the server does not sync each (docs/adr/0091). While it waits, the
+// committer of effects sends the notices that it held back.
 //
 //   - An unknown outcome is never a failure: a message that timed out is sent again
 //     under the same name until ctx ends. Only then the call fails, and its error wraps

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -43,4 +44,33 @@ func processorTime(b *testing.B) int64 {
 	var used syscall.Rusage
 	bustest.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return used.Utime.Nano()/1000 + used.Stime.Nano()/1000
+}
+
+// BenchmarkReadSession reads sessions of two events among 100,000 whole, as a load without
+// a snapshot, a deletion or an archive does. cpu_us is the processor time for a session of
+// this process, which includes the server.
+func BenchmarkReadSession(b *testing.B) {
+	const sessions = 100_000
+	c, _ := benchmarkBus(b, natsio.DurabilityInterval)
+	var all sync.WaitGroup
+	for from := range 64 {
+		all.Go(func() {
+			for i := from; i < sessions; i += 64 {
+				for range 2 {
+					_, err := c.Publish(b.Context(), session.DoorIn, fmt.Sprint("s", i), make([]byte, 200), "")
+					bustest.OK(b, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	before := processorTime(b)
+	n := 0
+	for b.Loop() {
+		n++
+		for _, err := range c.ReadSession(b.Context(), fmt.Sprint("s", n*7919%sessions), 0, 0, true) {
+			bustest.OK(b, err)
+		}
+	}
+	b.ReportMetric(float64(processorTime(b)-before)/float64(n), "cpu_us")
 }

@@ -98,7 +98,7 @@ func (r *reading) run(ctx context.Context, leader bool) {
 		if !leader {
 			return
 		}
-		m, err := r.journal.leaderGet(ctx, r.stream, getRequest{Seq: r.next, NextFor: r.filter})
+		m, err := r.afterEnd(ctx)
 		if errors.Is(err, natsio.ErrNotFound) {
 			return
 		}
@@ -108,6 +108,21 @@ func (r *reading) run(ctx context.Context, leader bool) {
 		}
 		r.deliver(m)
 	}
+}
+
+// afterEnd returns the next message, which a replica did not have; ErrNotFound: there is
+// none. It first asks for the last one, which the leader finds by its subject. To find that
+// no other one comes, it would look at every message from here to the end of the block
+// (BenchmarkReadSession: 13.2 ms of processor time for a session instead of 0.9).
+func (r *reading) afterEnd(ctx context.Context) (stored, error) {
+	last, err := r.journal.leaderGet(ctx, r.stream, getRequest{LastFor: r.filter})
+	if err == nil && last.seq < r.next {
+		err = natsio.ErrNotFound
+	}
+	if err != nil {
+		return stored{}, err
+	}
+	return r.journal.leaderGet(ctx, r.stream, getRequest{Seq: r.next, NextFor: r.filter})
 }
 
 // deliver yields one message, which is a single one if size is 0.

@@ -117,8 +117,8 @@ func (r *replica) answerLeader(msg *nats.Msg) {
 		r.t.Error(err)
 	}
 	answer := `{"error":{"code":404,"err_code":10037,"description":"no message found"}}`
-	for _, seq := range r.has {
-		if seq == req.Seq || req.NextFor != "" && seq > req.Seq {
+	for n, seq := range r.has {
+		if seq == req.Seq || req.NextFor != "" && seq > req.Seq || req.LastFor != "" && n == len(r.has)-1 {
 			answer = fmt.Sprintf(`{"message":{"subject":"refold.9.in.s1","seq":%d,"data":"eA==","time":%q}}`, seq, time.UnixMilli(int64(seq)).UTC().Format(time.RFC3339Nano))
 			break
 		}

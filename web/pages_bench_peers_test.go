@@ -221,11 +221,22 @@ func BenchmarkInspectMemory(b *testing.B) {
 		b.ReportMetric(idle, "idle-MB")
 		b.ReportMetric(listed-stored, "list-MB")
 	}
-	url, sid, _ := strings.Cut(serveHistory(b, busy(b, 2500)), "/s/")
-	w := &world{t: b, ctx: b.Context(), url: url}
+	const open = 16
+	h := busy(b, 2500)
+	var urls [open]string
+	for i := range urls {
+		urls[i] = serveHistory(b, h)
+	}
 	before := heap()
-	w.want(http.StatusOK, nil, "all", "GET", "/v1/sessions/"+sid+"/timeline", "")
-	b.ReportMetric(heap()-before, "open-session-MB")
+	for i, url := range urls {
+		url, sid, _ := strings.Cut(url, "/s/")
+		w := &world{t: b, ctx: b.Context(), url: url}
+		w.want(http.StatusOK, nil, "all", "GET", "/v1/sessions/"+sid+"/timeline", "")
+		if i == 0 {
+			b.ReportMetric(heap()-before, "open-session-MB")
+		}
+	}
+	b.ReportMetric(heap()-before, "open-sessions-MB")
 }
 
 // From the answer that an event is stored to its row on the screen.

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 )
 
 func builtin(t testing.TB) *session.Install {
@@ -25,6 +26,22 @@ func builtin(t testing.TB) *session.Install {
 		t.Fatal(err)
 	}
 	return install
+}
+
+// builtinBefore returns the built-in record of logs that began before it had a
+// config.
+func builtinBefore(t testing.TB) []byte {
+	t.Helper()
+	var rec session.InstallRecord
+	if err := codec.Decode(session.BuiltinInstall(), &rec); err != nil {
+		t.Fatal(err)
+	}
+	rec.Config = nil
+	record, err := codec.Marshal(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
 }
 
 // withoutContext returns the built-in record without a config.

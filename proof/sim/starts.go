@@ -195,7 +195,7 @@ func (r *referee) dies(p *proc, name string) {
 	r.j.meet()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	died := killedBy(r.starts[name])
+	died := slices.DeleteFunc(killedBy(r.starts[name]), func(name string) bool { return name == p.name }) // it may just have been killed otherwise
 	if len(died) == 0 || !r.j.play.remembers() {
 		return
 	}

@@ -121,15 +121,16 @@ test: ## run the tests, without the race detector
 # not use it where it can find nothing: packages that may not start a goroutine
 # (PURE: a law of internal/archtest), the tests of such laws and of the wire
 # (LAWS: they read files, fold and start the go command), packages that link the
-# libraries (LIBRARIES), the commands of refold (COMMANDS: each calls what the tests of
-# other packages call), and the simulation, which runs one goroutine at a time.
+# libraries (LIBRARIES), commands, examples and what is deployed (COMMANDS: each calls
+# what the tests of other packages call), and the simulation, which runs one goroutine
+# at a time.
 # All others run under it, and so do the root, whose laws are among its tests, a part
 # of the simulation and the tests that fold in several goroutines. make nightly-race
 # runs everything under it.
 PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
 LAWS      := . ./docs ./internal/archtest ./proof/faults
 LIBRARIES := ./cmd/bridge ./provider/... ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
-COMMANDS  := ./cmd/refold/cli
+COMMANDS  := ./cmd/refold/... ./cmd/settings ./deploy ./examples/... ./internal/roles/... ./proof/cli ./proof/kit
 # The code of this package runs in children, thousands of which its tests start: the
 # race detector makes them four times slower (570 s instead of 150), and observes
 # little of them. make nightly-race uses it.
@@ -158,7 +159,7 @@ simulated: ## play the seeds of the simulation that belong to make check, and pr
 	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./proof/sim | grep -v '^ *=== '
 
 .PHONY: race
-race: ## run the tests of all other packages except e2e under the race detector, and those of the sandbox and of the commands without it
+race: ## run the tests of all other packages except e2e under the race detector, and those of the sandbox, the commands and the examples without it
 	CGO_ENABLED=1 go test -race -vet=off -timeout 12m $(AT_ONCE) -skip '^TestRepository$$' $$(go list ./... | grep -vxF "$$(go list $(PURE) $(filter-out .,$(LAWS)) $(LIBRARIES) $(COMMANDS) $(CHILDREN) ./e2e)")
 	go test -vet=off -timeout 12m $(AT_ONCE) $(COMMANDS) $(CHILDREN)
 

@@ -9,6 +9,7 @@ LINT_VERSION    := 2.15.0
 COMPOSE_VERSION := 2.16.2
 VULN_VERSION    := 1.9.0
 LICENCES_VERSION := 1.6.0
+NFPM_VERSION    := 2.47.0
 
 # Tools are outside the checkout, one directory per version: new clones reuse
 # them, and installed versions are not touched.
@@ -17,6 +18,8 @@ LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
 COMPOSE := $(TOOLS)/compose-$(COMPOSE_VERSION)/cmd
 VULN    := $(TOOLS)/govulncheck-$(VULN_VERSION)/govulncheck
 LICENCES := $(TOOLS)/go-licenses-$(LICENCES_VERSION)/go-licenses
+
+NFPM := $(TOOLS)/nfpm-$(NFPM_VERSION)/nfpm
 
 # The vulnerability database: a URL, or file:// and a directory.
 VULN_DB ?= https://vuln.go.dev
@@ -215,6 +218,27 @@ wasm: ## build the program with which the inspector's pages fold sessions again,
 	@sha256sum $(WASM)/prove.wasm
 	gzip -9nf $(WASM)/prove.wasm
 
+# A release: archives for three platforms and Debian packages, in dist/. A checkout without
+# a tag is a version before all others.
+VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || echo v0.0.0-g$$(git describe --always --dirty --exclude '*'))
+DIST    ?= dist
+
+.PHONY: release
+release: wasm $(NFPM) ## write archives, Debian packages and SHA256SUMS of VERSION into dist/, for PLATFORMS
+	deploy/release.sh $(VERSION) $(DIST) $(NFPM) $(PROGRAMS)
+
+# The other checkout is in another directory, and its compiler has no cache.
+.PHONY: release-check
+release-check: release ## build the release of the latest commit twice, and compare the bytes
+	@at=$$(mktemp -d); trap 'chmod -R u+w "$$at"; rm -rf "$$at"' EXIT; \
+	git clone -q . "$$at/refold" && GOCACHE="$$at/cache" $(MAKE) -C "$$at/refold" --no-print-directory release VERSION=$(VERSION) && \
+	diff $(DIST)/SHA256SUMS "$$at/refold/dist/SHA256SUMS" && echo "both builds of $(VERSION) have the same bytes"
+
+.PHONY: images
+images: release ## write images for Linux into dist/images as an OCI layout, without an engine
+	rm -rf $(DIST)/images
+	cd deploy/places && GOFLAGS= GOWORK=off go run ./images $(VERSION:v%=%) $(abspath $(DIST))/images $(abspath $(wildcard $(DIST)/refold_$(VERSION:v%=%)_linux_*.tar.gz))
+
 .PHONY: install
 install: build ## install the binaries where go install would, or into INSTALL_TO
 	install -d $(INSTALL_TO)
@@ -379,9 +403,17 @@ nightly-otherwise: recordings-named ## kill in all ways at tonight's part of the
 check-root: ## run the check that needs root on Linux: fill a file system that is mounted for it
 	REFOLD_E2E_MOUNT=1 go test -count=1 -timeout 15m -v -run '^TestDiskSpace$$' ./e2e
 
+.PHONY: check-manifests
+check-manifests: ## check deploy/kubernetes with kustomize and the types of the API (a separate Go module)
+	cd deploy/places && GOFLAGS= GOWORK=off go test -count=1 -timeout 10m ./kubernetes
+
+.PHONY: check-places
+check-places: check-manifests $(NFPM) ## run the Debian package, the images and docker-compose.yml without engines, in namespaces; needs root on Linux
+	cd deploy/places && GOFLAGS= GOWORK=off go test -count=1 -timeout 30m -v . | grep -vE '^ *=== '
+
 .PHONY: clean
-clean: ## remove the binaries of build
-	rm -rf bin
+clean: ## remove the binaries of build, and the releases
+	rm -rf bin dist
 
 $(LINT):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINT_VERSION)
@@ -391,6 +423,9 @@ $(VULN):
 
 $(LICENCES):
 	GOBIN=$(@D) go install github.com/google/go-licenses@v$(LICENCES_VERSION)
+
+$(NFPM):
+	GOBIN=$(@D) go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v$(NFPM_VERSION)
 
 $(COMPOSE):
 	GOBIN=$(@D) go install github.com/compose-spec/compose-go/v2/cmd@v$(COMPOSE_VERSION)

@@ -242,9 +242,9 @@ func TestWorkdirOfDevHoldsNoKeys(t *testing.T) {
 	}
 }
 
-// TestDeploymentPageIsValid: the role file of docs/deployment.md is accepted, and its
-// programs take their flags with what refold roles writes. --version makes them read
-// both and exit.
+// TestDeploymentPageIsValid: the role file of docs/deployment.md is accepted, and the
+// daemons of the units take the flags of their settings with what refold roles writes.
+// --version makes them read both and exit.
 func TestDeploymentPageIsValid(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/deployment.md")
@@ -257,19 +257,27 @@ func TestDeploymentPageIsValid(t *testing.T) {
 		t.Fatal("the page has no file of roles")
 	}
 	runOnce(t, 0, nil, "roles", "--file", writeFile(t, "roles.yaml", string(roles[1])), "--dir", dir)
-	starts := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/(\S+) (.*)$`).FindAllSubmatch(page, -1)
-	if len(starts) != 3 {
-		t.Errorf("%d units, want 3", len(starts))
-	}
-	for _, m := range starts {
-		args := strings.Fields(strings.ReplaceAll(string(m[2]), "/etc/refold/roles", dir))
-		if out, errOut, status := run(t, time.Minute, nil, string(m[1]), append(args, "--version")...); status != 0 {
-			t.Errorf("%s %q: status %d: %s%s", m[1], args, status, out, errOut)
+	users := regexp.MustCompile(`users/refold/([\w-]+)`)
+	text := page
+	for name, program := range map[string]string{"session-actor": "session-actor", "bridge-models": "bridge", "bridge-tools": "bridge"} {
+		settings, err := os.ReadFile("../deploy/systemd/" + name + ".env")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, settings...)
+		m := regexp.MustCompile(`(?m)^REFOLD_FLAGS="(.*)"$`).FindSubmatch(settings)
+		if m == nil {
+			t.Errorf("%s.env has no flags", name)
+			continue
+		}
+		args := strings.Fields(strings.ReplaceAll(string(m[1]), "/etc/refold/roles", dir))
+		if out, errOut, status := run(t, time.Minute, nil, program, append(args, "--version")...); status != 0 {
+			t.Errorf("%s %q: status %d: %s%s", program, args, status, out, errOut)
 		}
 	}
-	for _, m := range regexp.MustCompile(`users/refold/([\w-]+)`).FindAllSubmatch(page, -1) {
+	for _, m := range users.FindAllSubmatch(text, -1) {
 		if _, err := os.Stat(filepath.Join(dir, "users", "refold", string(m[1]), "seed.nk")); err != nil {
-			t.Errorf("the page names a user that it has not made: %v", err)
+			t.Errorf("the page or the settings name a user that it has not made: %v", err)
 		}
 	}
 }

@@ -210,8 +210,15 @@ func readConfig[F any](path string) (kong.Resolver, error) {
 	}), nil
 }
 
+// version is set by the linker in a release, whose bytes must not depend on the
+// checkout: deploy/release.sh.
+var version string
+
 // Version returns the version of this build.
 func Version() string {
+	if version != "" {
+		return version
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}

@@ -1,0 +1,6 @@
+#!/bin/sh
+set -e
+systemd-sysusers refold.conf
+if [ -d /run/systemd/system ]; then
+	systemctl daemon-reload
+fi

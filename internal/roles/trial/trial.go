@@ -69,9 +69,11 @@ func Try(ctx context.Context, s Servers, f *roles.File) (cells []Cell, err error
 		if u.Role != roles.Admin || t.admins[u.Prefix] != nil {
 			continue
 		}
-		if t.admins[u.Prefix], err = t.connect(u); err != nil {
+		admin, err := t.connect(u)
+		if err != nil {
 			return nil, err
 		}
+		t.admins[u.Prefix] = admin
 	}
 	for _, u := range users {
 		if t.admins[u.Prefix] == nil {

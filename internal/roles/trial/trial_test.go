@@ -237,6 +237,19 @@ func act(a roles.Act) string {
 	return "[" + strings.Join(all, " ") + "]"
 }
 
+// TestTryWithoutAServer returns an error that names the server.
+func TestTryWithoutAServer(t *testing.T) {
+	t.Parallel()
+	dir, f := t.TempDir(), &roles.File{Tenants: map[string]*roles.Tenant{"refold": roles.DefaultTenant()}}
+	if _, err := f.Write(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	const url = "nats://127.0.0.1:1"
+	if _, err := trial.Try(t.Context(), trial.Servers{URL: url, Dir: dir}, f); err == nil || !strings.Contains(err.Error(), "connect to "+url) {
+		t.Errorf("got %v, want an error that names %s", err, url)
+	}
+}
+
 // TestUnconditionalPublishIsStoredOnce: a message without expectations is stored if
 // and only if the table lets the user publish to its subject, and then once.
 func TestUnconditionalPublishIsStoredOnce(t *testing.T) {

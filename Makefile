@@ -48,7 +48,7 @@ echo "reached, try again later, or name one that can: npm_config_registry=https:
 endef
 
 .PHONY: check-peers
-check-peers: peers-node promql licences ## run the checks that need registries: Refold with servers not written in Go, and recordings of real providers
+check-peers: peers-node promql licences check-manifests ## run the checks that need registries: Refold with servers not written in Go, and recordings of real providers
 	@for folder in $(NPM_FOLDERS); do \
 		echo "npm ci --prefix $$folder"; \
 		npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }; \
@@ -327,7 +327,7 @@ faults: ## build in each fault of proof/faults, and check that the simulation or
 
 # The parts of make nightly, in this order. Each can be run alone, to continue an
 # interrupted night.
-NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-long nightly-e2e nightly-demo nightly-recordings nightly-otherwise
+NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-long nightly-e2e nightly-demo nightly-places nightly-recordings nightly-otherwise
 
 # nightly-recordings kills the sender at every point of all recordings, many
 # points per trial, for at most CHAOS_ALL_FOR per file. nightly-otherwise tries
@@ -380,6 +380,9 @@ nightly-demo: ## kill at every message of the demo, in every way, and twice at s
 	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,both,server --signal kill,term
 	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,server --points 60 --twice 4 --seed $(NIGHT) --missed-max 20
 
+.PHONY: nightly-places
+nightly-places: release-check check-places ## build the release twice, and run what it has without engines; needs root on Linux
+
 .PHONY: nightly-recordings
 nightly-recordings: recordings-named ## kill the sender at every message of REFOLD_RECORDINGS, for at most CHAOS_ALL_FOR per file; CHAOS_SKIP continues
 	go build -o bin/ ./proof/kit
@@ -408,7 +411,7 @@ check-manifests: ## check deploy/kubernetes with kustomize and the types of the 
 	cd deploy/places && GOFLAGS= GOWORK=off go test -count=1 -timeout 10m ./kubernetes
 
 .PHONY: check-places
-check-places: check-manifests $(NFPM) ## run the Debian package, the images and docker-compose.yml without engines, in namespaces; needs root on Linux
+check-places: $(NFPM) ## run the Debian package, the images and docker-compose.yml without engines, in namespaces; needs root on Linux
 	cd deploy/places && GOFLAGS= GOWORK=off go test -count=1 -timeout 30m -v . | grep -vE '^ *=== '
 
 .PHONY: clean

@@ -3,12 +3,12 @@ package places_test
 import (
 	"archive/tar"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -113,15 +113,11 @@ func unpack(t *testing.T, name string, image v1.Image) (process, []string) {
 		}
 	}
 	mountKernel(t, root)
-	uid, gid, ok := strings.Cut(config.Config.User, ":")
-	u, err := strconv.ParseUint(uid, 10, 32)
-	g, err2 := strconv.ParseUint(gid, 10, 32)
-	if !ok || err != nil || err2 != nil || u == 0 {
+	p := process{root: root, confined: true, dir: config.Config.WorkingDir, env: config.Config.Env}
+	if _, err := fmt.Sscanf(config.Config.User, "%d:%d", &p.uid, &p.gid); err != nil || p.uid == 0 {
 		t.Fatalf("%s: the user is %q, want a number that is not root", name, config.Config.User)
 	}
-	c := config.Config
-	p := process{root: root, uid: uint32(u), gid: uint32(g), dir: c.WorkingDir, env: c.Env, confined: true}
-	return p, p.found(t, c.Entrypoint)
+	return p, p.found(t, config.Config.Entrypoint)
 }
 
 // write writes a file or a directory of a layer.

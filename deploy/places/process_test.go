@@ -142,20 +142,6 @@ func (p process) daemon(t testing.TB, argv ...string) *daemon {
 	return d
 }
 
-// drain ends it with SIGTERM.
-func (d *daemon) drain(t testing.TB) {
-	t.Helper()
-	_ = d.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-d.ended:
-		if status := d.ProcessState.ExitCode(); status != 0 {
-			t.Errorf("%q after SIGTERM: status %d", d.Args, status)
-		}
-	case <-time.After(time.Minute):
-		t.Errorf("%q does not end within a minute after SIGTERM", d.Args)
-	}
-}
-
 // says waits for a text of its output.
 func (d *daemon) says(t testing.TB, text string) {
 	t.Helper()

@@ -74,9 +74,9 @@ var repository = laws{
 		{"internal/spacefiles"},                                                // folders become manifests
 		{"internal/natsio"},
 		{"internal/streams"}, // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
-		{"internal/journal", "internal/delivery", "internal/presence"},
-		{"internal/audit", "internal/prompt", "internal/erase"}, // the comparisons that engine and refold verify share; the request to a model; deletes of erased sessions
-		{"internal/bus"},                                        // all of them over one connection
+		{"internal/journal", "internal/delivery", "internal/presence", "internal/account"}, // account: what a NATS account gives
+		{"internal/audit", "internal/prompt", "internal/erase"},                            // the comparisons that engine and refold verify share; the request to a model; deletes of erased sessions
+		{"internal/bus"}, // all of them over one connection
 		{"internal/engine", "internal/worker", "client"},
 		{"internal/replylink"}, // what package web and webhook agree on
 		{"bridge", "internal/sessionactor", "internal/inside", "internal/webhook", "internal/retain"}, // inside: what the root and package web agree on; webhook: notices for receivers elsewhere; retain: archives and deletes old sessions
@@ -110,9 +110,9 @@ var repository = laws{
 	fences: []fence{
 		{
 			what:  "github.com/nats-io/nats.go",
-			only:  []string{"internal/natsio", "internal/source", ".", "internal/streams", "internal/journal", "internal/delivery", "internal/presence", "internal/bus/testbus", "e2e", "bridge", "client", "proof/bench", "proof/sim", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
+			only:  []string{"internal/natsio", "internal/source", ".", "internal/streams", "internal/account", "internal/journal", "internal/delivery", "internal/presence", "internal/bus/testbus", "e2e", "bridge", "client", "proof/bench", "proof/sim", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
 			tests: true,
-			why:   "JetStream's conflicts, timeouts and stale reads are handled in internal/natsio and the four packages over it; internal/bus/testbus gives tests a plain client; the root, bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; proof/sim delivers messages to a lane; internal/roles/trial tries what no program of ours may do; cmd/refold/bridgecheck reads how bridges acknowledge deliveries, and acknowledges some itself; examples/service-go is a service that knows nothing of Refold",
+			why:   "JetStream's conflicts, timeouts and stale reads are handled in internal/natsio and the packages over it; internal/bus/testbus gives tests a plain client; the root, bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; proof/sim delivers messages to a lane; internal/roles/trial tries what no program of ours may do; cmd/refold/bridgecheck reads how bridges acknowledge deliveries, and acknowledges some itself; examples/service-go is a service that knows nothing of Refold",
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",

@@ -26,9 +26,9 @@ const (
 	serverMinorLeast = 14
 )
 
-// payloadLeast is the max_payload that a server must have, which is its default.
+// PayloadLeast is the max_payload that a server must have, which is its default.
 // Events, effects and the chunks of blobs fit it.
-const payloadLeast = 1 << 20
+const PayloadLeast = 1 << 20
 
 const (
 	connectTimeout = 2 * time.Second
@@ -66,6 +66,8 @@ type Options struct {
 	// CoreOnly skips the check of JetStream. Only core NATS and the publishing of
 	// events work then, which is all that a client has permission for.
 	CoreOnly bool
+	// Unchecked accepts every server and account, for a diagnosis of what they lack.
+	Unchecked bool
 
 	// Durability is what the operator states about the servers. This package ignores
 	// it; streams.New and Provision return an error if the servers contradict it.
@@ -156,7 +158,10 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if c.context.APIPrefix == "" {
 		c.context.Domain = cmp.Or(c.context.Domain, o.Domain)
 	}
-	if err = c.usable(); err == nil && !o.CoreOnly {
+	if err = c.setAPI(); err == nil && !o.Unchecked {
+		err = c.usable()
+	}
+	if err == nil && !o.CoreOnly && !o.Unchecked {
 		err = c.hasJetStream(ctx)
 	}
 	if err != nil {
@@ -305,14 +310,16 @@ func (c *Conn) connectError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, c.Where, withoutAddress(err))
 }
 
-// usable checks the server's version and limits, and sets API and JS.
+// usable checks the server's version and limits.
 func (c *Conn) usable() error {
 	if v := c.NC.ConnectedServerVersion(); tooOld(v) {
-		return &VersionError{Server: v, Least: leastVersion()}
+		return &VersionError{Server: v, Least: ServerLeast()}
 	}
-	if err := c.takesLittle(); err != nil {
-		return err
-	}
+	return c.takesLittle()
+}
+
+// setAPI sets API and JS.
+func (c *Conn) setAPI() error {
 	prefix := subjects.JetStreamAPI(c.context.Domain)
 	if c.context.Domain == "" && c.context.APIPrefix != "" {
 		prefix = strings.TrimSuffix(c.context.APIPrefix, ".")
@@ -322,6 +329,9 @@ func (c *Conn) usable() error {
 	c.JS, err = jetstream.NewWithAPIPrefix(c.NC, prefix, jetstream.WithDefaultTimeout(RequestTimeout), jetstream.WithPublishAsyncTimeout(RequestTimeout))
 	return err
 }
+
+// TooOld reports whether the connected server's version is below ServerLeast.
+func (c *Conn) TooOld() bool { return tooOld(c.ServerVersion()) }
 
 // tooOld reports whether a server's version is below the least. A version that does
 // not parse counts as new enough, since only development builds have one.
@@ -333,7 +343,8 @@ func tooOld(version string) bool {
 	return major < serverMajorLeast || major == serverMajorLeast && minor < serverMinorLeast
 }
 
-func leastVersion() string {
+// ServerLeast is the oldest version of nats-server that works.
+func ServerLeast() string {
 	return fmt.Sprintf("%d.%d", serverMajorLeast, serverMinorLeast)
 }
 

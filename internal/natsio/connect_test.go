@@ -23,33 +23,6 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// fakeServer sends INFO with a version, and then behaves like a server of that version.
-func fakeServer(t *testing.T, version string) (url string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	bustest.OK(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { conn.Close() })
-			go func() {
-				fmt.Fprintf(conn, "INFO {\"server_id\":\"F\",\"version\":%q,\"max_payload\":1048576,\"proto\":1,\"headers\":true,\"jetstream\":true}\r\n", version)
-				in := bufio.NewScanner(conn)
-				for in.Scan() {
-					if strings.HasPrefix(in.Text(), "PING") {
-						fmt.Fprint(conn, "PONG\r\n")
-					}
-				}
-			}()
-		}
-	}()
-	return "nats://" + l.Addr().String()
-}
-
 func TestConnectErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,8 +57,8 @@ func TestConnectErrorsSayWhatToDo(t *testing.T) {
 	}{
 		{"no server", natsio.Options{URL: noServer}, natsio.ErrNoServer, noServer},
 		{"no such host", natsio.Options{URL: "nats://host.invalid:4222"}, natsio.ErrNoServer, "host.invalid"},
-		{"too old", natsio.Options{URL: fakeServer(t, "2.13.4")}, nil, "2.13.4"},
-		{"much too old", natsio.Options{URL: fakeServer(t, "1.4.1")}, nil, "1.4.1"},
+		{"too old", natsio.Options{URL: bustest.OldServer(t, "2.13.4")}, nil, "2.13.4"},
+		{"much too old", natsio.Options{URL: bustest.OldServer(t, "1.4.1")}, nil, "1.4.1"},
 		{"no JetStream", natsio.Options{URL: noJetStream.URL()}, natsio.ErrNoJetStream, "-js"},
 		{"no JetStream in process", natsio.Options{InProcess: noJetStream}, natsio.ErrNoJetStream, "-js"},
 		{"no JetStream for the account", natsio.Options{URL: noAccount.URL()}, natsio.ErrNoJetStream, "account"},
@@ -118,7 +91,7 @@ func TestConnectErrorsSayWhatToDo(t *testing.T) {
 		})
 	}
 	var old *natsio.VersionError
-	if _, err := bus.Connect(testbus.Context(t), natsio.Options{URL: fakeServer(t, "2.13.4")}); !errors.As(err, &old) || old.Server != "2.13.4" {
+	if _, err := bus.Connect(testbus.Context(t), natsio.Options{URL: bustest.OldServer(t, "2.13.4")}); !errors.As(err, &old) || old.Server != "2.13.4" {
 		t.Errorf("got %v, want a VersionError", err)
 	}
 	var denied *natsio.PermissionError

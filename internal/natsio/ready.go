@@ -40,8 +40,8 @@ func (c *Conn) NotReady(ctx context.Context) (reasons []string) {
 // may be lowered while the connection is up; the client learns it when it reconnects.
 // Every message fits the limit that Refold needs, so the same one may succeed later.
 func (c *Conn) takesLittle() error {
-	if n := c.NC.MaxPayload(); n < payloadLeast {
-		return Retryable(fmt.Sprintf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", c.Where, n, payloadLeast))
+	if n := c.NC.MaxPayload(); n < PayloadLeast {
+		return Retryable(fmt.Sprintf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", c.Where, n, PayloadLeast))
 	}
 	return nil
 }

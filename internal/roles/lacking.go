@@ -65,3 +65,39 @@ func targetsIn(subject string) (all []string) {
 	}
 	return all
 }
+
+// Allowed is what a server lets a user publish, or subscribe to, as it tells the user.
+// Without Allow that is everything but Deny.
+type Allowed struct {
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
+}
+
+// covers reports whether all subjects of a pattern are allowed; nil allows everything.
+func (a *Allowed) covers(pattern string) bool {
+	if a == nil {
+		return true
+	}
+	if slices.ContainsFunc(a.Deny, func(d string) bool { return covers(d, pattern) || covers(pattern, d) }) {
+		return false
+	}
+	return len(a.Allow) == 0 || covered(a.Allow, pattern)
+}
+
+// Lacks returns the rows of the table of which a role has rights that these permissions
+// don't cover. What depends on the targets of a user is left out. at is the prefix of
+// JetStream's API, with its dot.
+func Lacks(n subjects.Names, role Role, at string, publish, subscribe *Allowed) (rows []string) {
+	for _, r := range Rights(n, User{Prefix: n.Prefix(), Role: role}) {
+		lacks := slices.ContainsFunc(r.Patterns, func(pattern string) bool {
+			if rest, ok := strings.CutPrefix(pattern, api); ok {
+				pattern = at + rest
+			}
+			return r.Act&Publish != 0 && !publish.covers(pattern) || r.Act&(Hear|Serve) != 0 && !subscribe.covers(pattern)
+		})
+		if lacks {
+			rows = append(rows, r.Row.Name)
+		}
+	}
+	return rows
+}

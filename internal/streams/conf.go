@@ -79,6 +79,15 @@ func (c *Conf) Domain() string { return c.domain }
 // Lanes returns the number of lanes.
 func (c *Conf) Lanes() int { return c.lanes }
 
+// AckPendingMax returns the largest max_ack_pending of all consumers.
+func (c *Conf) AckPendingMax() int {
+	most := max(c.lane.cfg.MaxAckPending, c.timers.cfg.MaxAckPending, c.webhooks.cfg.MaxAckPending)
+	for _, b := range c.bridges {
+		most = max(most, b.cfg.MaxAckPending)
+	}
+	return most
+}
+
 // Names returns the streams and lanes that ConfJSON knows. It also knows a consumer
 // for every class and target.
 func (c *Conf) Names() []string {

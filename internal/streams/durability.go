@@ -54,6 +54,16 @@ func (d *durable) level() natsio.Durability {
 	}
 }
 
+// Syncs returns how the servers sync, as New found out: the level, which is unknown if
+// nobody could be asked, the same for people, and who was asked.
+func (s *Streams) Syncs() (level natsio.Durability, how, asked string) {
+	d := s.durable.Load()
+	if d == nil {
+		return natsio.DurabilityUnknown, syncing{}.String(), "nobody"
+	}
+	return d.sync.level, d.sync.String(), d.sync.how
+}
+
 // CheckDurability reads how many copies the streams of conf have, logs the durability
 // in one line, and compares it with what the operator requires. Its error wraps
 // ErrDurability and says what to do. A stream that is missing or can't be read is left

@@ -73,6 +73,7 @@ type cli struct {
 	Tools   toolsCommand   `cmd:"" help:"Show a session's tools, or list the bridges that serve the install record's tools."`
 	Actor   actorCommand   `cmd:"" help:"Run a session-actor."`
 	Bridge  bridgeCommand  `cmd:"" help:"Run a bridge; list the running ones, what they serve, and the effects that no bridge serves."`
+	Doctor  systemsCommand `cmd:"" help:"Compare a NATS account with what Refold needs."`
 	Why     whyCommand     `cmd:"" help:"Explain why a turn of a session offered a tool, or did not."`
 
 	Space  spaceCommand  `cmd:"" help:"Manage workspaces: check folders of prompts, catalogs and context, and apply them to sessions."`

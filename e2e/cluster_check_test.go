@@ -188,7 +188,11 @@ func (l *load) facts() *loadFacts {
 			e.settled = append(e.settled, status)
 		}
 	})
-	l.each(names.NoticesStream(), func(m jetstream.Msg) { l.notices(f, strings.TrimPrefix(m.Subject(), "refold.out."), m.Data()) })
+	l.each(names.NoticesStream(), func(m jetstream.Msg) {
+		if sid, err := names.ParseOut(m.Subject()); err == nil { // else a session-actor tried whether the stream takes messages
+			l.notices(f, sid, m.Data())
+		}
+	})
 	for _, line := range lines(l.t, l.ledger) {
 		var entry struct{ Session, Effect string }
 		l.read(line, &entry)

@@ -64,19 +64,36 @@ type load struct {
 	next    int                // number of the next session
 	lost    lost               // by the last check, since the start
 
-	mu    sync.Mutex
-	ended sync.Cond      // a run has ended
-	runs  map[string]int // ended runs by session
-	asked map[string]int // acknowledged requests by session
-	wrong []error
+	mu      sync.Mutex
+	ended   sync.Cond      // a run has ended
+	runs    map[string]int // ended runs by session
+	endedAt []time.Time    // of each run
+	acked   []acknowledged
+	asked   map[string]int // acknowledged requests by session
+	wrong   []error
+}
+
+// acknowledged is when a request was, and how long that took.
+type acknowledged struct {
+	at   time.Time
+	took time.Duration
 }
 
 // startLoad starts a system on a cluster.
 func startLoad(t *testing.T, seed uint64) *load {
 	t.Helper()
+	return startLoadOn(t, seed, startCluster(t, clusterAccounts), make([]string, 4))
+}
+
+// startLoadOn starts a system, with two session-actors and two bridges on these hosts.
+func startLoadOn(t *testing.T, seed uint64, on *cluster, hosts []string) *load {
+	t.Helper()
+	began := func(host, name string, args []string) *daemon {
+		return (&daemon{t: t, host: host, name: name, args: args, out: &output{}}).begin()
+	}
 	t.Logf("seed %d; %s=%d repeats what was done, when it was done depends on the machine", seed, clusterSeedEnv, seed)
 	l := &load{
-		cluster: startCluster(t, clusterAccounts), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
+		cluster: on, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
 		ledger: filepath.Join(t.TempDir(), "ledger.jsonl"), runs: map[string]int{}, asked: map[string]int{},
 	}
 	l.ended.L = &l.mu
@@ -86,7 +103,7 @@ func startLoad(t *testing.T, seed uint64) *load {
 	bridge := slices.Concat(common, []string{
 		"--model", "scripted=scripted:" + writeFile(t, "load.yaml", loadScript), "--tools", "recorded:" + recording, "--ledger", l.ledger,
 	})
-	l.daemons = []*daemon{startDaemon(t, "session-actor", actor...)}
+	l.daemons = []*daemon{began(hosts[0], "session-actor", actor)}
 	l.nc = connect(t, l.direct())
 	var err error
 	if l.js, err = jetstream.New(l.nc); err != nil {
@@ -96,7 +113,7 @@ func startLoad(t *testing.T, seed uint64) *load {
 		_, err := ask(l.nc, "$JS.API.STREAM.MSG.GET.REFOLD_LOG", `{"last_by_subj":"refold.install"}`)
 		return err == nil
 	})
-	l.daemons = append(l.daemons, startDaemon(t, "session-actor", actor...), startDaemon(t, "bridge", bridge...), startDaemon(t, "bridge", bridge...))
+	l.daemons = append(l.daemons, began(hosts[1], "session-actor", actor), began(hosts[2], "bridge", bridge), began(hosts[3], "bridge", bridge))
 	if l.client, err = client.Connect(t.Context(), client.Options{URL: l.direct()}); err != nil {
 		t.Fatal(err)
 	}
@@ -214,13 +231,14 @@ func (l *load) play() {
 func (l *load) request(sid string, run int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), loadWithin)
 	defer cancel()
-	for {
+	for began := time.Now(); ; {
 		once, cancel := context.WithTimeout(ctx, 3*time.Second)
 		_, err := l.client.Run(once, sid, fmt.Sprint("run ", run), client.RunOptions{ID: fmt.Sprint(sid, "-", run)})
 		cancel()
 		if err == nil {
 			l.mu.Lock()
 			l.asked[sid]++
+			l.acked = append(l.acked, acknowledged{time.Now(), time.Since(began)})
 			l.mu.Unlock()
 			return nil
 		}
@@ -269,6 +287,7 @@ func (l *load) follow(ctx context.Context) {
 			if end, is := n.Body().(session.RunFinished); is {
 				l.mu.Lock()
 				l.runs[n.Session] = max(l.runs[n.Session], int(end.Run))
+				l.endedAt = append(l.endedAt, time.Now())
 				l.ended.Broadcast()
 				l.mu.Unlock()
 			}

@@ -26,10 +26,11 @@ const clusterSize = 3
 // clusterServer is one server: nats-server itself, in a process of its own.
 type clusterServer struct {
 	name    string
+	host    string // see onHost
 	config  string // its file
 	url     string // where the test connects
 	monitor string
-	front   *wire         // where daemons connect
+	front   *wire         // where daemons connect; nil: at url
 	routes  map[int]*wire // where it connects to the others
 	running *exec.Cmd     // nil: it is away
 	out     *output
@@ -79,13 +80,20 @@ func startCluster(t testing.TB, accounts string) *cluster {
 		s.config = writeFile(t, s.name+".conf", serverConfig(s.name, at(3*i), at(3*i+1), at(3*i+2), filepath.Join(t.TempDir(), "store"), accounts, routes))
 		c.servers = append(c.servers, s)
 	}
-	t.Cleanup(func() {
+	c.startAll()
+	return c
+}
+
+// startAll starts the servers, until the end of the test, and waits until they are healthy.
+func (c *cluster) startAll() {
+	c.t.Helper()
+	c.t.Cleanup(func() {
 		for i, s := range c.servers {
 			if s.running != nil {
 				c.kill(i)
 			}
-			if t.Failed() {
-				t.Logf("%s:\n%s", s.name, tail(s.out.String(), 3000))
+			if c.t.Failed() {
+				c.t.Logf("%s:\n%s", s.name, tail(s.out.String(), 3000))
 			}
 		}
 	})
@@ -93,7 +101,6 @@ func startCluster(t testing.TB, accounts string) *cluster {
 		c.start(i)
 	}
 	c.healthy()
-	return c
 }
 
 // serverConfig is the configuration of a server. What it tells others of its
@@ -152,7 +159,7 @@ func freePorts(t testing.TB, n int) []int {
 func (c *cluster) start(i int) {
 	c.t.Helper()
 	s := c.servers[i]
-	s.running = exec.Command(c.program, "-c", s.config)
+	s.running = onHost(s.host, c.program, "-c", s.config)
 	s.running.Stdout, s.running.Stderr = s.out, s.out
 	if err := s.running.Start(); err != nil {
 		c.t.Fatalf("%s: %v", s.name, err)
@@ -227,6 +234,9 @@ func (s *clusterServer) bridges() (n int) {
 func (c *cluster) fronts() string {
 	var all []string
 	for _, s := range c.servers {
+		if s.front == nil {
+			return c.direct()
+		}
 		all = append(all, "nats://"+s.front.address())
 	}
 	return strings.Join(all, ",")

@@ -41,6 +41,7 @@ type daemon struct {
 	name string
 	args []string
 	env  []string // beside this process's
+	host string   // see onHost
 	cmd  *exec.Cmd
 	out  *output
 }
@@ -54,12 +55,18 @@ func startDaemon(t testing.TB, name string, args ...string) *daemon {
 // startDaemonWith is startDaemon with more variables in the environment.
 func startDaemonWith(t testing.TB, env []string, name string, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{t: t, name: name, args: args, env: env, out: &output{}}
+	return (&daemon{t: t, name: name, args: args, env: env, out: &output{}}).begin()
+}
+
+// begin starts a daemon, which is ended with the test.
+func (d *daemon) begin() *daemon {
+	t := d.t
+	t.Helper()
 	d.start()
 	t.Cleanup(func() {
 		d.kill()
 		if t.Failed() {
-			t.Logf("%s %v:\n%s", name, args, tail(d.out.String(), 4000))
+			t.Logf("%s %v:\n%s", d.name, d.args, tail(d.out.String(), 4000))
 		}
 	})
 	return d
@@ -67,12 +74,20 @@ func startDaemonWith(t testing.TB, env []string, name string, args ...string) *d
 
 func (d *daemon) start() {
 	d.t.Helper()
-	d.cmd = exec.Command(program(d.name), d.args...)
+	d.cmd = onHost(d.host, program(d.name), d.args...)
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
 	d.cmd.Env = append(os.Environ(), d.env...)
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+// onHost returns a command in a host's network namespace; empty: in this process's own.
+func onHost(host, program string, args ...string) *exec.Cmd {
+	if host == "" {
+		return exec.Command(program, args...)
+	}
+	return exec.Command("ip", append([]string{"netns", "exec", host, program}, args...)...) // it becomes the program
 }
 
 // kill ends the process at once (SIGKILL).

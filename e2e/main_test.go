@@ -13,6 +13,10 @@ import (
 // serverEnv, if set, makes the test binary a NATS server with its files there.
 const serverEnv = "REFOLD_E2E_SERVER"
 
+// networksEnv makes the test binary the one that TestNetworks runs in namespaces. It is
+// where the programs under test are.
+const networksEnv = "REFOLD_E2E_NETWORKS"
+
 // bin is where the programs under test are.
 var bin string
 
@@ -48,6 +52,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if bin = os.Getenv(networksEnv); bin != "" {
+		os.Exit(m.Run())
 	}
 	os.Exit(buildAndRun(m))
 }

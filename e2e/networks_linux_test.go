@@ -38,7 +38,7 @@ const networksSetup = "mount --make-rprivate / && mount -t proc proc /proc && mo
 // a connection is believed in that says nothing (30 s), an election, and a lease.
 const backWithin = 90 * time.Second
 
-func TestNetworks(t *testing.T) {
+func TestNetworks(t *testing.T) { //nolint:paralleltest // the network of this process fails
 	if os.Getenv(networksEnv) == "" {
 		runInNamespaces(t)
 		return

@@ -27,6 +27,7 @@ import (
 
 	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/internal/archive/archivetest"
 	"github.com/refold/refold/internal/browser"
 	"github.com/refold/refold/internal/inside"
 	"github.com/refold/refold/refoldtest"
@@ -222,10 +223,10 @@ func BenchmarkInspectMemory(b *testing.B) {
 		b.ReportMetric(listed-stored, "list-MB")
 	}
 	const open = 16
-	h := busy(b, 2500)
+	path := archivetest.Write(b, busy(b, 2500))
 	var urls [open]string
 	for i := range urls {
-		urls[i] = serveHistory(b, h)
+		urls[i] = serveArchive(b, path)
 	}
 	before := heap()
 	for i, url := range urls {

@@ -65,7 +65,13 @@ func (f inFile) Open(context.Context, source.Options) (*source.Opened, error) {
 // serveHistory serves a history, and returns the address of its session.
 func serveHistory(t testing.TB, h scenario.History) (url string) {
 	t.Helper()
-	c, sid, err := client.OpenArchive(archivetest.Write(t, h))
+	return serveArchive(t, archivetest.Write(t, h))
+}
+
+// serveArchive serves the pages of an archive, and returns that of its session.
+func serveArchive(t testing.TB, path string) (url string) {
+	t.Helper()
+	c, sid, err := client.OpenArchive(path)
 	if err != nil {
 		t.Fatal(err)
 	}

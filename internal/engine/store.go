@@ -86,7 +86,7 @@ type sending struct{ *batch }
 
 func (s sending) Do(ctx context.Context, report func(Input)) {
 	b := s.batch
-	b.rounds.begin(ctx, b.outside, b.unstored(), func(errs []error) {
+	b.begin(ctx, b.outside, b.unstored(), func(errs []error) {
 		again := append(b.take(errs), b.cancelAll(ctx))
 		if b.left = errors.Join(again...) != nil; !b.left {
 			b.publishProgress()

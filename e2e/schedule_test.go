@@ -134,14 +134,15 @@ func TestSchedulesAtOnce(t *testing.T) {
 
 	missed := listen(t, s.nc, "refold.out.missed")
 	last, none := promptNames("missed", 2)[0], promptNames("missed", 2)[1]
-	first := now.Truncate(time.Hour).Add(-3 * time.Hour)
-	s.plan("missed", last, "0 * * * *", first.Add(-time.Hour), first, nil)
-	s.plan("missed", none, "0 * * * *", first.Add(-time.Hour), first, object{"catch_up": session.CatchUpNone})
+	latest := now.Add(-30 * time.Minute).Truncate(time.Minute) // so that no time comes while the test runs
+	first, hourly := latest.Add(-3*time.Hour), fmt.Sprintf("%d * * * *", latest.Minute())
+	s.plan("missed", last, hourly, first.Add(-time.Hour), first, nil)
+	s.plan("missed", none, hourly, first.Add(-time.Hour), first, object{"catch_up": session.CatchUpNone})
 	s.wantEnd("missed", 1, session.Completed, "")
 	until(t, time.Minute, "both say what was missed", func() bool { return missed.count(session.NoticeScheduleSkipped) == 2 })
 	v := s.view("missed", "the next hour", func(v session.View) bool { return len(v.Schedules) == 2 })
 	for _, sc := range v.Schedules {
-		if sc.Next <= now.UnixMilli() || sc.Next%3_600_000 != 0 || sc.Last < first.Add(2*time.Hour).UnixMilli() {
+		if sc.Next <= now.UnixMilli() || (sc.Next-latest.UnixMilli())%3_600_000 != 0 || sc.Last < first.Add(2*time.Hour).UnixMilli() {
 			t.Errorf("after three missed hours: %+v", sc)
 		}
 	}

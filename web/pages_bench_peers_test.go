@@ -97,7 +97,6 @@ func BenchmarkPageSessions(b *testing.B) {
 // through, steps of the cursor, and what the page holds then.
 func BenchmarkPageSession(b *testing.B) {
 	p := browser.Open(b, desk)
-	p.SlowCPU(slower)
 	url := serveHistory(b, busy(b, 2500)) + "?tab=events#token=all"
 	var usable, frames, steps []float64
 	for b.Loop() {

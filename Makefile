@@ -48,7 +48,7 @@ echo "reached, try again later, or name one that can: npm_config_registry=https:
 endef
 
 .PHONY: check-peers
-check-peers: peers-node promql licences check-manifests ## run the checks that need registries: Refold with servers not written in Go, and recordings of real providers
+check-peers: peers-node promql licences ## run the checks that need registries: Refold with servers not written in Go, and recordings of real providers
 	@for folder in $(NPM_FOLDERS); do \
 		echo "npm ci --prefix $$folder"; \
 		npm ci --prefix $$folder --no-audit --no-fund || { $(npm-failed) }; \
@@ -388,7 +388,7 @@ nightly-demo: ## kill at every message of the demo, in every way, and twice at s
 	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,server --points 60 --twice 4 --seed $(NIGHT) --missed-max 20
 
 .PHONY: nightly-places
-nightly-places: release-check check-places ## build the release twice, and run what it has without engines; needs root on Linux
+nightly-places: release-check check-manifests check-places ## build the release twice, and run what it has without engines; needs root on Linux
 
 .PHONY: nightly-recordings
 nightly-recordings: recordings-named ## kill the sender at every message of REFOLD_RECORDINGS, for at most CHAOS_ALL_FOR per file; CHAOS_SKIP continues

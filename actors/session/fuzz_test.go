@@ -7,9 +7,11 @@ package session_test
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/refold/refold/actors/session"
@@ -17,14 +19,14 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// eventsOfScenarios returns every event of the scenario files, and every
-// install record.
-func eventsOfScenarios(t testing.TB) (events []scenario.Action, records [][]byte) {
+// scenarioFiles returns the scenario files by their names, without .txt.
+func scenarioFiles(t testing.TB) map[string]*scenario.File {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no scenario files: %v", err)
 	}
+	files := map[string]*scenario.File{}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -32,9 +34,20 @@ func eventsOfScenarios(t testing.TB) (events []scenario.Action, records [][]byte
 		}
 		file, err := scenario.Parse(string(text))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", path, err)
 		}
-		for _, step := range file.Steps {
+		files[strings.TrimSuffix(filepath.Base(path), ".txt")] = file
+	}
+	return files
+}
+
+// eventsOfScenarios returns every event of the scenario files, and every
+// install record.
+func eventsOfScenarios(t testing.TB) (events []scenario.Action, records [][]byte) {
+	t.Helper()
+	files := scenarioFiles(t)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		for _, step := range files[name].Steps {
 			action, err := scenario.Read(step.Input, builtin(t).Registry)
 			if err != nil {
 				t.Fatal(err)

@@ -27,7 +27,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/actors/session/scenario"
 	"github.com/refold/refold/codec"
 )
 
@@ -207,25 +206,14 @@ func frozenOf(name string, install []byte, events []session.Event) frozen {
 
 func frozenScenarios(t *testing.T) (all []frozen) {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/scenarios/*.txt")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no scenario files: %v", err)
-	}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
+	files := scenarioFiles(t)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		histories, err := files[name].Play()
 		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := scenario.Parse(string(text))
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		histories, err := file.Play()
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("%s: %v", name, err)
 		}
 		for i, h := range histories {
-			all = append(all, frozenOf(fmt.Sprintf("%s/%d", strings.TrimSuffix(filepath.Base(path), ".txt"), i), h.Install, h.Events))
+			all = append(all, frozenOf(fmt.Sprintf("%s/%d", name, i), h.Install, h.Events))
 		}
 	}
 	return all

@@ -20,9 +20,7 @@ func (s *committerLoop) releaseHeld() {
 	var refused []*write
 	s.taken = slices.DeleteFunc(s.taken, func(w *write) bool {
 		if w.needs != nil {
-			select {
-			case <-w.needs.of.done:
-			default:
+			if !w.needs.of.hasEnded() {
 				return false
 			}
 			if !w.needs.stored(w.order) {

@@ -212,6 +212,16 @@ func (m led) Generate(ctx context.Context, _ executor.Request, delta func(string
 	}
 }
 
+// say gives the model its next word, and fails the test if no turn takes it.
+func (m led) say(t *testing.T, word string) {
+	t.Helper()
+	select {
+	case m <- word:
+	case <-time.After(time.Minute):
+		t.Fatalf("no turn of the model took %q within a minute", word)
+	}
+}
+
 func (m led) ref() refold.ModelRef {
 	return refold.ModelRef{Provider: "led", Model: "led", Open: func() (executor.Model, error) { return m, nil }}
 }
@@ -224,23 +234,23 @@ func TestPeersReloadAndStop(t *testing.T) {
 		m := led(make(chan string))
 		s := open(t, version, "resume", m.ref(), browser.Wide)
 		s.send("Tell me about Bergen.")
-		m <- "Seven mountains, "
+		m.say(t, "Seven mountains, ")
 		s.says("Seven mountains,")
 		s.status("streaming")
 		s.reload()
 		s.says("Seven mountains,")
 		s.status("streaming")
-		m <- "and rain."
+		m.say(t, "and rain.")
 		s.says("Seven mountains, and rain.")
 		s.server.CloseClientConnections()
 		s.TakeFault("net::ERR_INCOMPLETE_CHUNKED_ENCODING")
-		m <- " And fish."
+		m.say(t, " And fish.")
 		s.says("Seven mountains, and rain. And fish.")
-		m <- "end"
+		m.say(t, "end")
 		s.status("ready")
 
 		s.send("And about Oslo?")
-		m <- "A fjord, "
+		m.say(t, "A fjord, ")
 		s.says("A fjord,")
 		s.click(".stop")
 		s.says("You stopped this answer.")
@@ -252,8 +262,8 @@ func TestPeersReloadAndStop(t *testing.T) {
 			t.Errorf("after stop the run is %s (%v), want cancelled", view.Lifecycle, err)
 		}
 		s.send("Never mind.")
-		m <- "As you like."
-		m <- "end"
+		m.say(t, "As you like.")
+		m.say(t, "end")
 		s.says("As you like.")
 		s.status("ready")
 	})
@@ -266,13 +276,13 @@ func TestPeersTurnBeginsAgain(t *testing.T) {
 		m := led(make(chan string))
 		s := open(t, version, "again", m.ref(), browser.Wide)
 		s.send("Tell me about Bergen.")
-		m <- "Seven hills"
+		m.say(t, "Seven hills")
 		s.says("Seven hills")
-		m <- "again"
-		m <- "Seven mountains"
+		m.say(t, "again")
+		m.say(t, "Seven mountains")
 		s.says("Seven mountains")
-		m <- ", and rain."
-		m <- "end"
+		m.say(t, ", and rain.")
+		m.say(t, "end")
 		s.says("Seven mountains, and rain.")
 		s.status("ready")
 		if got := s.conversation(); strings.Contains(got, "hills") || strings.Count(got, "Seven") != 1 {

@@ -44,7 +44,8 @@ export function Chat({ id, messages: first }) {
   const decide = (approval, approved) => addToolApprovalResponse({ id: approval.id, approved, reason: approved ? undefined : 'Not this one.' });
 
   const bottom = useRef(null);
-  useEffect(() => bottom.current?.scrollIntoView({ block: 'end' }), [messages, error]);
+  // In braces: newer browsers return a promise from scrollIntoView, and React calls what an effect returns.
+  useEffect(() => { bottom.current?.scrollIntoView({ block: 'end' }); }, [messages, error]);
   return (
     <>
       <header>

@@ -12,6 +12,7 @@ import (
 // Transcript is the conversation of a session.
 type Transcript struct {
 	Session string
+	Seq     uint64            // of the last event that was read
 	Entries []TranscriptEntry // in order: inputs, texts, calls, results, decisions, ends of runs
 }
 
@@ -28,9 +29,11 @@ func (s *Session) Transcript(ctx context.Context) (*Transcript, error) {
 		return nil, fmt.Errorf("transcript of session %s: %w", s.id, s.rt.unread)
 	}
 	t := &Transcript{Session: s.id}
-	if _, err := transcript.Each(ctx, s.rt.client, s.id, func(e *transcript.Entry) { t.Entries = append(t.Entries, *e) }); err != nil {
+	last, err := transcript.Each(ctx, s.rt.client, s.id, func(e *transcript.Entry) { t.Entries = append(t.Entries, *e) })
+	if err != nil {
 		return nil, fmt.Errorf("transcript of session %s: %w", s.id, err)
 	}
+	t.Seq = last.Seq
 	return t, nil
 }
 

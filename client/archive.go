@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -37,13 +38,21 @@ func OpenArchive(name string) (c *Client, sid string, err error) {
 
 func inArchive(f *archive.File) *Client {
 	names, _ := subjects.New(f.Header.Prefix) // File has checked it
-	return newClient(&archived{File: f, names: names}, "refold-client", slog.New(slog.DiscardHandler))
+	view := sync.OnceValues(func() ([]byte, error) {
+		v, err := inArchive(f).ViewNow(context.Background(), f.Header.Session)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(v)
+	})
+	return newClient(&archived{File: f, names: names, view: view}, "refold-client", slog.New(slog.DiscardHandler))
 }
 
 // archived is the store of an archive.
 type archived struct {
 	*archive.File
 	names subjects.Names
+	view  func() ([]byte, error) // folded once: pages ask for it every five seconds
 }
 
 // has returns nil if the archive is of this session.
@@ -137,15 +146,11 @@ func (a *archived) InstallBefore(context.Context, uint64) (session.Event, bool, 
 	return session.Event{Door: session.DoorInstall, Seq: of.Seq, Time: of.Time, Payload: of.Payload}, true, nil
 }
 
-func (a *archived) RequestView(ctx context.Context, sid string) ([]byte, error) {
+func (a *archived) RequestView(_ context.Context, sid string) ([]byte, error) {
 	if err := a.has(sid); err != nil {
 		return nil, err
 	}
-	v, err := inArchive(a.File).ViewNow(ctx, sid)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
+	return a.view()
 }
 
 func (a *archived) SessionNames(_ context.Context, partition int) ([]string, error) {

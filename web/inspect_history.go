@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -234,20 +235,26 @@ func (h *history) addTurn(name string, seq uint64, t *session.Turn) {
 }
 
 // addEffects keeps the effects that an event opened, and the end of those that are not
-// open any more. It returns the names of the first.
+// open any more. It returns the names of the first. Those of models have a name alone until
+// describe: encoding them costs more than folding their sessions.
 func (h *history) addEffects(e session.Event, state *session.State) (opened []string) {
 	now := map[string]bool{}
+	add := func(asked EffectAsked) {
+		h.open[asked.Effect] = len(h.effects)
+		h.effects = append(h.effects, EffectShown{EffectAsked: asked, Seq: e.Seq, Asked: state.Clock})
+		h.bytes.Add(headBytes)
+		opened = append(opened, asked.Effect)
+	}
 	state.EachOpen(nil, func(p session.Place) bool {
 		name := p.String()
 		now[name] = true
 		_, known := h.open[name]
+		if !known && p.Class() == session.ClassLLM {
+			add(EffectAsked{Effect: name, Class: string(session.ClassLLM)})
+			return true
+		}
 		return known
-	}, func(p session.Place, effect session.Effect) {
-		h.open[effect.Name] = len(h.effects)
-		h.effects = append(h.effects, EffectShown{EffectAsked: askedOf(&effect), Seq: e.Seq, Asked: state.Clock})
-		h.bytes.Add(headBytes)
-		opened = append(opened, effect.Name)
-	})
+	}, func(_ session.Place, effect session.Effect) { add(askedOf(&effect)) })
 	for name, at := range h.open {
 		if !now[name] {
 			h.effects[at].Ended, h.effects[at].EndedSeq = state.Clock, e.Seq
@@ -255,6 +262,62 @@ func (h *history) addEffects(e session.Event, state *session.State) (opened []st
 		}
 	}
 	return opened
+}
+
+// describe completes the effects from a place on. It folds the events that opened them
+// again.
+func (c *call) describe(h *history, from int) error {
+	without := func(e EffectShown) bool { return e.Hash == "" }
+	first := slices.IndexFunc(h.effects[from:], without)
+	if first < 0 {
+		return nil
+	}
+	first += from
+	place, err := h.exact(h.effects[first].Seq)
+	if err != nil {
+		return err
+	}
+	state, err := c.at(h, place)
+	if err != nil {
+		return err
+	}
+	h.fill(state, first)
+	return c.folded(func() error {
+		for e, err := range c.client.Read(c.ctx(), c.sid, state.Seq+1, h.effects[len(h.effects)-1].Seq) {
+			if err != nil {
+				return err
+			}
+			_, _ = state.Evolve(e)
+			h.fill(state, first)
+		}
+		return nil
+	})
+}
+
+// fill completes the effects from a place on that the state's last event opened.
+func (h *history) fill(state *session.State, from int) {
+	at, found := slices.BinarySearchFunc(h.effects[from:], state.Seq, func(e EffectShown, seq uint64) int { return cmp.Compare(e.Seq, seq) })
+	if !found {
+		return
+	}
+	opened := h.effects[from+at:]
+	h.complete(state, func(name string) int {
+		i := slices.IndexFunc(opened, func(e EffectShown) bool { return e.Seq > state.Seq || e.Effect == name })
+		if i < 0 || opened[i].Seq > state.Seq {
+			return -1
+		}
+		return from + at + i
+	})
+}
+
+// complete completes those of the state's open effects for which find returns a place.
+func (h *history) complete(state *session.State, find func(name string) int) {
+	state.EachOpen(nil, func(p session.Place) bool {
+		at := find(p.String())
+		return at < 0 || h.effects[at].Hash != ""
+	}, func(_ session.Place, effect session.Effect) {
+		h.effects[find(effect.Name)].EffectAsked = askedOf(&effect)
+	})
 }
 
 func askedOf(e *session.Effect) EffectAsked {
@@ -270,15 +333,7 @@ func (h *history) find(seq uint64) (int, error) {
 	if seq == 0 {
 		return len(h.heads) - 1, nil
 	}
-	at, found := slices.BinarySearchFunc(h.heads, seq, func(e EventHead, seq uint64) int {
-		switch {
-		case e.Seq < seq:
-			return -1
-		case e.Seq > seq:
-			return 1
-		}
-		return 0
-	})
+	at, found := slices.BinarySearchFunc(h.heads, seq, func(e EventHead, seq uint64) int { return cmp.Compare(e.Seq, seq) })
 	if !found {
 		at--
 	}

@@ -137,6 +137,7 @@ func (h *history) openSpans() (all []span) {
 		all = append(all, span{Place: begun.Turn, Parent: run, Kind: timeline.KindTurn.String(), Run: t.Run, Begin: h.timeOf(begun.Seq), Seq: begun.Seq})
 		all = append(all, h.waiting(s, parent)...)
 	}
+	h.complete(s, func(name string) int { return h.open[name] }) // all that is open
 	for _, at := range h.open {
 		e := &h.effects[at]
 		if e.Class == string(session.ClassWake) { // it outlives what it was set for
@@ -250,12 +251,12 @@ func (c *call) getEffects() (any, error) {
 		return nil, err
 	}
 	defer leave()
-	list := EffectList{Effects: []EffectShown{}, More: len(h.effects) > limit}
-	for _, e := range slices.Backward(h.effects) {
-		if len(list.Effects) < limit {
-			list.Effects = append(list.Effects, e)
-		}
+	from := max(0, len(h.effects)-limit)
+	if err := c.describe(h, from); err != nil {
+		return nil, err
 	}
+	list := EffectList{Effects: append([]EffectShown{}, h.effects[from:]...), More: from > 0}
+	slices.Reverse(list.Effects)
 	stored, err := c.client.Effects(c.ctx(), c.sid)
 	switch {
 	case client.IsDenied(err):

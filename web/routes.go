@@ -131,7 +131,7 @@ var readRoutes = []route{
 	},
 	{
 		method: http.MethodGet, path: "/v1/sessions/{sid}/transcript", name: "getTranscript", right: RightRead, gives: []string{"application/json", "text/markdown"},
-		doc:   "Returns the whole conversation: entries as `refold transcript --format json` prints them, in a list; Markdown; or a messages array of OpenAI's or Anthropic's API.",
+		doc:   "Returns the whole conversation: entries as `refold transcript --format json` prints them, in a list; Markdown; or a messages array of OpenAI's or Anthropic's API. The header `ETag` has the sequence of the session's last event, in quotes.",
 		query: []parameter{{"format", "The form; json if absent.", map[string]any{"type": "string", "enum": transcriptForms}}},
 		do:    (*call).transcript,
 	},

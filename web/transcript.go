@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -22,6 +23,7 @@ func (c *call) transcript() (any, error) {
 		return nil, err
 	}
 	t.Session = c.strip(t.Session)
+	c.w.Header().Set("ETag", strconv.Quote(strconv.FormatUint(t.Seq, 10)))
 	switch format {
 	case "md":
 		c.raw("text/markdown; charset=utf-8", []byte(t.Markdown()))

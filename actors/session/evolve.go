@@ -455,7 +455,7 @@ func (s *State) settle(b *settlement) *refusal {
 		}
 		return refuse(RejectEffectSettled, b.effect+" was already settled with other content")
 	case effectOver:
-		if place.IsWake() {
+		if place.Class() == ClassWake {
 			return nil // all its settlements are identical
 		}
 		return refuse(RejectStale, b.effect+" ended long ago")

@@ -117,8 +117,8 @@ func (p Place) Append(b []byte) []byte {
 	return b
 }
 
-// IsWake reports whether the effect is a wake, which no bridge carries out.
-func (p Place) IsWake() bool { return p.kind == kindWake }
+// Class returns the class of the effect.
+func (p Place) Class() Class { return classes[p.kind].Class }
 
 // parseName parses an effect's name: r1t2, r1t2a2, r1t2k1, r1t2c0, r1t2s, w1, y1.
 func parseName(name string) (Place, bool) {

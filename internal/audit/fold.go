@@ -144,7 +144,7 @@ func (f *fold) compareOpen(seq uint64) {
 			was = was[at+1:]
 			return true
 		}
-		if p.IsWake() {
+		if p.Class() == session.ClassWake {
 			return true // a schedule, which is gone once it has fired
 		}
 		if f.pass == nil {

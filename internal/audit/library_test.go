@@ -142,7 +142,7 @@ func (l *library) fold(s *session.State, door session.Door, payload []byte) []se
 	if _, err := s.Evolve(e); err != nil {
 		l.tb.Fatalf("event %d: %v", e.Seq, err)
 	}
-	opened := s.OpenExcept(func(p session.Place) bool { return p.IsWake() || was[p.String()] })
+	opened := s.OpenExcept(func(p session.Place) bool { return p.Class() == session.ClassWake || was[p.String()] })
 	for _, o := range opened {
 		l.effects = append(l.effects, journal.StoredEffect{
 			Name:    subjects.EffectName{Class: o.Class, Target: o.Target, Session: s.Session, Effect: o.Name},

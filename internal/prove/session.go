@@ -180,7 +180,7 @@ func (p *Session) compareEffects(n int) {
 	p.room = p.state.EachOpen(p.room, func(place session.Place) bool {
 		name := place.String()
 		now[name] = true
-		return p.open[name] || place.IsWake() // a wake is a schedule, which is gone once it has fired
+		return p.open[name] || place.Class() == session.ClassWake // a wake is a schedule, which is gone once it has fired
 	}, func(_ session.Place, e session.Effect) {
 		claimed, stored := p.stored[e.Name]
 		if !stored {

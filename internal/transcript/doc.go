@@ -37,9 +37,9 @@ type Format interface {
 }
 
 // Each folds a session's log, and calls each with the entries of its conversation, in
-// order. It returns how many runs were requested. It fails with client.ErrNoSession if
+// order. It returns the state after the last event. It fails with client.ErrNoSession if
 // there is no event.
-func Each(ctx context.Context, c *client.Client, sid string, each func(*Entry)) (runs uint32, err error) {
+func Each(ctx context.Context, c *client.Client, sid string, each func(*Entry)) (last *session.State, err error) {
 	r := NewReader(func(content *session.Content) string { return Text(ctx, c, content) }, func(e *Entry) {
 		if e.Kind != "" {
 			each(e)
@@ -49,17 +49,15 @@ func Each(ctx context.Context, c *client.Client, sid string, each func(*Entry)) 
 	fold := c.Folder(sid)
 	for e, failed := range c.Read(ctx, sid, 0, 0) {
 		var notices []session.Notice
-		var state *session.State
 		if err = failed; err == nil {
-			notices, state, err = fold(ctx, e)
+			notices, last, err = fold(ctx, e)
 		}
 		if err != nil {
-			return runs, err
+			return nil, err
 		}
-		r.Read(e, notices, state)
-		runs = state.Runs
+		r.Read(e, notices, last)
 	}
-	return runs, err
+	return last, err
 }
 
 // blobMax is the size of the largest blob that is printed.

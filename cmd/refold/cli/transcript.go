@@ -45,7 +45,7 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 		out = &transcript.Anthropic{Out: s.out}
 	}
 	printed := false
-	runs, err := transcript.Each(ctx, c, sid, func(e *client.TranscriptEntry) {
+	last, err := transcript.Each(ctx, c, sid, func(e *client.TranscriptEntry) {
 		if t.Number == 0 || e.Run == t.Number {
 			printed = true
 			out.Entry(e)
@@ -55,7 +55,7 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 	case err != nil:
 		return err
 	case !printed && t.Number != 0:
-		return fmt.Errorf("session %s has no run %d that has begun; it has %d requested runs", sid, t.Number, runs)
+		return fmt.Errorf("session %s has no run %d that has begun; it has %d requested runs", sid, t.Number, last.Runs)
 	}
 	out.End()
 	return nil

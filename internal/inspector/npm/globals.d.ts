@@ -32,9 +32,9 @@ type Span = {
 /** A call that waits for a person. gone: since when it waits no more, in Unix milliseconds; became: what it became. */
 type WaitingCall = API.ApprovalList['approvals'][number] & { asks?: boolean; by?: string; gone?: number; became?: string };
 
-/** What the panels of a session share. seq: the event at the cursor; at: the same, or 0 when live; index: its place in events. */
+/** What the panels of a session share. seq: the event at the cursor; at: the same, or 0 when live; end: the last event; index: its place in events. */
 type Panel = {
-  sid: string; events: API.EventHead[]; at: number; seq: number; index: number; move: (index: number) => void;
+  sid: string; events: API.EventHead[]; at: number; seq: number; end: number; index: number; move: (index: number) => void;
   view: API.View; shown: API.StateShown; pin: number; streamed: { value: { turn?: string; text?: string; again?: boolean; waiting?: unknown } };
 };
 

@@ -99,6 +99,14 @@ export const post = (path, body, key) => send('POST', path, { body, headers: key
 export const put = (path, body) => send('PUT', path, { body }).then(parsed);
 /** @type {<P extends string>(path: P, body?: unknown, key?: string) => Promise<API.DeleteAnswer<P>>} */
 export const remove = (path, body, key) => send('DELETE', path, { body, headers: key ? { 'Idempotency-Key': key } : {} }).then(parsed);
+/**
+ * Returns a session's transcript, and the sequence of the event that it goes up to.
+ * @param {string} sid @param {AbortSignal} stop
+ */
+export async function transcriptOf(sid, stop) {
+  const answer = await send('GET', of(sid, '/transcript'), { signal: stop });
+  return { entries: await answer.json(), through: Number(answer.headers.get('ETag')?.replace(/\D/g, '')) || 0 };
+}
 /** Returns an answer of the server as bytes. @param {string} path */
 export const bytes = async (path) => new Uint8Array(await (await send('GET', path)).arrayBuffer());
 

@@ -1,7 +1,7 @@
 // The conversation at the cursor: inputs, texts, calls with arguments and results,
 // refusals, decisions, and what left the model's view.
 import { html, useEffect, useMemo, useRef, useState } from './preact.js';
-import { get, of } from './api.js';
+import { transcriptOf } from './api.js';
 import { Approval, waitingOf } from './approvals.js';
 import { Empty, Payload, State, loaded, save, useLoaded } from './ui.js';
 import { limited, number, plain, timeOf } from './text.js';
@@ -84,25 +84,28 @@ function usePart(count, reset) {
   return { from, to, earlier: from > 0 ? move(-step) : null, later: to < count ? move(step) : null };
 }
 
-/** The transcript up to an event: loaded again at most once a second. @param {string} sid @param {number} seq */
-function useTranscript(sid, seq) {
-  const last = useRef(0);
-  last.current = Math.max(last.current, seq);
-  const [wanted, setWanted] = useState(last.current);
-  const busy = useRef(false);
+/**
+ * The transcript up to an event at least. It is asked for at once, before it is known which
+ * event is the last, and again as events come: every 300 ms at most.
+ * @param {string} sid @param {number} seq @param {boolean} shown
+ */
+export function useTranscript(sid, seq, shown) {
+  const asked = useRef(0); // the event for which it was asked for again
+  const waits = useRef(false);
+  const [tries, setTries] = useState(0);
+  const state = useLoaded(async (stop) => (shown ? transcriptOf(sid, stop) : undefined), [sid, tries, shown]);
   useEffect(() => {
-    if (last.current <= wanted || busy.current) return;
-    busy.current = true;
-    setTimeout(() => { busy.current = false; setWanted(last.current); }, wanted ? 300 : 0);
+    if (waits.current || seq <= Math.max(asked.current, state.value?.through ?? Infinity)) return;
+    waits.current = true;
+    setTimeout(() => { waits.current = false; asked.current = seq; setTries((n) => n + 1); }, 300);
   });
-  return useLoaded((stop) => get(of(sid, '/transcript'), stop), [sid, wanted]);
+  return state;
 }
 
-/** @param {Panel} props */
-export function Conversation({ sid, seq, at, view, streamed }) {
-  const state = useTranscript(sid, seq);
+/** @param {Panel & { said: import('./ui.js').Loaded<{ entries: Said[] }> }} props */
+export function Conversation({ sid, seq, at, view, streamed, said: state }) {
   const end = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const entries = /** @type {Said[] | undefined} */ (state.value);
+  const entries = state.value?.entries;
   const shown = useMemo(() => {
     const part = upTo(entries ?? [], seq);
     const results = new Map();

@@ -56,6 +56,8 @@ export async function get(path) {
   return changesOf(before, after);
 }
 
+/** @param {string} sid */
+export const transcriptOf = async (sid) => ({ entries: JSON.parse(answer(of(sid, '/transcript'))), through: Infinity });
 /** @param {string} path */
 export const post = async (path) => answer(`POST ${path}`);
 export const put = post;

@@ -1,8 +1,8 @@
 // A session: one page, and one time cursor that all its panels obey. Looking is free:
 // nothing is asked of anybody.
-import { html, signal, useEffect, useMemo, useState } from './preact.js';
+import { html, signal, useEffect, useMemo, useRef, useState } from './preact.js';
 import { caller, follow, get, may, of } from './api.js';
-import { Conversation } from './conversation.js';
+import { Conversation, useTranscript } from './conversation.js';
 import { offer, pressed } from './keys.js';
 import { Timeline } from './timeline.js';
 import { Ago, Hash, Link, Skeleton, State, Tabs, Wrong, lazy, now, place, setQuery, typed, useLoaded } from './ui.js';
@@ -46,6 +46,22 @@ function useEvents(sid) {
     load().catch((error) => { if (!stop.signal.aborted) setState((was) => ({ ...was, error })); });
     return () => { stop.abort(); unfollow(); };
   }, [sid]);
+  return state;
+}
+
+/**
+ * The state at the cursor. The newest one is asked for at once, before it is known which
+ * event is the last.
+ * @param {string} sid @param {number} at @param {number} seq that of the event at the cursor; 0: it is not loaded yet
+ */
+function useStateAt(sid, at, seq) {
+  const wanted = useRef(0); // 0: the newest
+  const got = useRef(0);
+  if (at) wanted.current = seq || at;
+  else if (seq && (caller.value?.file || wanted.current || got.current && got.current < seq)) wanted.current = seq;
+  const asks = wanted.current || !caller.value?.file; // a file has no newest state
+  const state = useLoaded(async (stop) => (wanted.current ? get(of(sid, `/state?at=${wanted.current}`), stop) : asks ? get(of(sid, '/state'), stop) : undefined), [sid, wanted.current, asks]);
+  got.current = state.value?.view.seq ?? 0;
   return state;
 }
 
@@ -165,7 +181,7 @@ function useWide() {
 /** @param {{ sid: string }} props */
 export function Session({ sid }) {
   const { query } = place.value;
-  const { events, total, error } = useEvents(sid);
+  const { events, total, whole, error } = useEvents(sid);
   useStreaming(sid);
   const wide = useWide();
   const all = wide ? tabs : [['conversation', 'Conversation'], ...tabs];
@@ -173,10 +189,14 @@ export function Session({ sid }) {
   const last = events.at(-1);
   let index = events.length - 1;
   if (at) for (index = events.length - 1; index > 0 && events[index].seq > at;) index--;
-  const seq = (at ? events[index]?.seq : last?.seq) ?? 0; // 0: no event is loaded yet
+  const cursor = (whole && (at ? events[index] : last)?.seq) || 0;
+  const state = useStateAt(sid, at, cursor);
+  const seq = cursor || state.value?.view.seq || 0;
+  const end = whole ? last?.seq ?? 0 : at ? 0 : seq;
+  const tab = all.find(([id]) => id === query.get('tab'))?.[0] ?? all[0][0];
+  const said = useTranscript(sid, end, wide || tab === 'conversation');
   // At the end, the view of a session-actor knows more than the log: troubles, and who serves.
-  const state = useLoaded(async (stop) => (seq ? get(of(sid, `/state?at=${seq}`), stop) : undefined), [sid, seq]);
-  const live = useLoaded(async (stop) => (at || !last ? undefined : get(of(sid), stop).catch(() => undefined)), [sid, at ? 0 : last?.seq, at ? 0 : Math.floor(now.value / 5000)]);
+  const live = useLoaded(async (stop) => (at || !seq ? undefined : get(of(sid), stop).catch(() => undefined)), [sid, at ? 0 : seq, at ? 0 : Math.floor(now.value / 5000)]);
   /** @param {number} i */
   const move = (i) => setQuery({ at: i === events.length - 1 ? '' : events[i].seq });
   const goLive = () => setQuery({ at: '' });
@@ -204,15 +224,14 @@ export function Session({ sid }) {
   }, [events, index, pin, wide]);
   const file = caller.value?.file; // the page is one, without a server
   const head = file ? null : html`<div class="row label"><${Link} to="/">Sessions<//><span aria-hidden="true">/</span></div>`;
-  const failed = events.length ? !state.value && state.error : error;
-  if (failed) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><${Wrong} error=${failed} again=${events.length ? state.again : undefined} />`;
-  if (!state.value) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><div class="card"><${Skeleton} lines=${8} /></div>`;
+  const failed = !state.value && (state.error ?? error);
+  if (failed) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><${Wrong} error=${failed} again=${state.error ? state.again : undefined} />`;
+  if (!state.value || at && !events.length) return html`<div class="page-head">${head}<h1 class="mono">${plain(sid)}</h1></div><div class="card"><${Skeleton} lines=${8} /></div>`;
   const shown = state.value;
   const view = at || !live.value || live.value.seq !== shown.view.seq ? shown.view : { ...shown.view, troubles: live.value.troubles, unserved: live.value.unserved, quarantined: live.value.quarantined };
   /** @type {Panel} */
-  const context = { sid, events, at, seq, index, move, view, shown, pin, streamed };
-  const talk = html`<${Conversation} ...${context} />`;
-  const [tab] = all.find(([id]) => id === query.get('tab')) ?? all[0];
+  const context = { sid, events, at, seq, end, index, move, view, shown, pin, streamed };
+  const talk = html`<${Conversation} ...${context} said=${said} />`;
   const panel = /** @type {Record<string, () => Drawn>} */ ({ conversation: () => talk, timeline: () => html`<${Timeline} ...${context} />`, events: () => html`<${Events} ...${context} />`, state: () => html`<${StatePanel} ...${context} />`, tools: () => html`<${Tools} ...${context} />`, batch: () => html`<${Batch} ...${context} />`, effects: () => html`<${Effects} ...${context} />`, schedules: () => html`<${Schedules} ...${context} />` })[tab]();
   const lower = !at && view.status === 'open' && (may('ask') || may('operate')) ? html`<${Composer} sid=${sid} view=${view} />` : null;
   /** @type {Record<string, string | number>} */

@@ -197,9 +197,8 @@ function Rows({ rows, draw, children }) {
 const runsOf = (spans) => [...new Set(spans.map((s) => s.run).filter(Boolean))].sort((a, b) => a - b);
 
 /** @param {Panel} props */
-export function Timeline({ sid, seq, at, events, index }) {
-  const last = events.at(-1)?.seq;
-  const state = useLoaded((stop) => get(of(sid, '/timeline'), stop).then(spansOf), [sid, last]);
+export function Timeline({ sid, seq, end, at, events, index }) {
+  const state = useLoaded((stop) => get(of(sid, '/timeline'), stop).then(spansOf), [sid, end]);
   const { query } = place.value;
   const range = (query.get('range') ?? '').split('-').map(Number);
   return loaded(state, (all) => html`<${Drawn} all=${all} run=${Number(query.get('run')) || 0} range=${range.length === 2 && range[0] < range[1] ? range : null} timers=${query.get('timers') === '1'} at=${at ? events[index]?.time : 0} seq=${seq} />`, 8);

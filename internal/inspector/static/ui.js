@@ -107,7 +107,7 @@ export const Wrong = ({ error, again }) => html`<div class="note bad" role="aler
 export function useLoaded(load, keys) {
   const [state, setState] = useState(/** @type {{ value?: any, error?: Error }} */ ({}));
   const [tries, setTries] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => { // before the page is painted, which takes a frame
     const stop = new AbortController();
     load(stop.signal).then(
       (value) => { if (!stop.signal.aborted) setState({ value }); },

@@ -65,8 +65,8 @@ export function Batch({ sid, view }) {
 }
 
 /** @param {Panel} props */
-export function Effects({ sid, events, seq, at }) {
-  const state = useLoaded((stop) => get(of(sid, '/effects'), stop), [sid, events.length]);
+export function Effects({ sid, end, seq, at }) {
+  const state = useLoaded((stop) => get(of(sid, '/effects'), stop), [sid, end]);
   return loaded(state, (d) => {
     const all = d.effects.filter((e) => !at || e.seq <= seq);
     if (!all.length) return html`<${Empty} title="No effects"><p>At this event the session has asked nothing of anybody.</p><//>`;

@@ -106,7 +106,7 @@ func TestPagesLookAsPictured(t *testing.T) {
 		p := pages[of.size]
 		p.Do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+of.path+"#token=all"))
 		ready(p)
-		browser.Value[bool](p, `(document.documentElement.dataset.theme = "`+of.theme+`", true)`)
+		browser.Value[bool](p, `new Promise((drawn) => { document.documentElement.dataset.theme = "`+of.theme+`"; requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))); })`)
 		p.Matches(pictures+"inspector-"+of.name+".png", rewrites())
 	}
 }

@@ -2,7 +2,7 @@
 // so that a burst after hours of waiting can be read.
 import { html, useLayoutEffect, useMemo, useRef, useState } from './preact.js';
 import { get, of } from './api.js';
-import { Empty, loaded, now, place, setQuery, typed, useLoaded } from './ui.js';
+import { Empty, loaded, now, place, setQuery, shade, typed, useLoaded } from './ui.js';
 import { dateOf, flat, plain, timeOf, took } from './text.js';
 
 /**
@@ -140,6 +140,7 @@ function Overview({ spans, end, range, choose }) {
   /** @param {[number, number] | null} part */
   const setDrag = (part) => { dragged.current = part; draw(part); };
   const scale = useMemo(() => scaleOf(spans, end), [spans, end]);
+  void shade.value;
   useLayoutEffect(() => {
     const canvas = ref.current;
     const pen = canvas?.getContext('2d');

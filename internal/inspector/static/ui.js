@@ -1,11 +1,17 @@
 // Parts that pages share.
-import { computed, html, signal, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from './preact.js';
+import { computed, html, signal, useId, useLayoutEffect, useMemo, useRef, useState } from './preact.js';
 import { base, Problem } from './api.js';
 import { ago, code, dateOf, flat, plain, pretty, size } from './text.js';
 
 /** The time, each second, for what says how long ago something was. */
 export const now = signal(Date.now());
 setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
+
+/** Changes with the theme: what is drawn on a canvas reads it. */
+export const shade = signal(0);
+const reshade = () => { shade.value++; };
+new MutationObserver(reshade).observe(document.documentElement, { attributeFilter: ['data-theme'] });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', reshade);
 
 /** The address: path and query. Pages keep in it all that reproduces them. */
 export const place = signal({ path: location.pathname.slice(base.length), query: new URLSearchParams(location.search) });
@@ -178,7 +184,7 @@ export function lazy(load, name, lines = 5) {
     const state = useLoaded(load, []);
     const Part = state.value?.[name];
     if (Part) return html`<${Part} ...${props} />`;
-    return state.error ? html`<${Wrong} error=${state.error} again=${state.again} />` : lines ? html`<${Skeleton} lines=${lines} />` : null;
+    return state.error ? html`<${Wrong} error=${state.error} again=${state.again} />` : lines ? html`<${Skeleton} lines=${lines} />` : html`<template class="skeleton"></template>`;
   };
 }
 

@@ -73,6 +73,9 @@ func addInstall(file *scenario.File, install *session.Install, sid string) error
 
 // addEvent folds an event and adds its step with the resulting state.
 func addEvent(file *scenario.File, state *session.State, e session.Event) error {
+	if err := state.Foldable(); err != nil {
+		return err
+	}
 	before := state.View()
 	notices, _ := state.Evolve(e)
 	var said []scenario.Said

@@ -87,6 +87,9 @@ func (c *Client) fold(ctx context.Context, state *session.State, e session.Event
 	if state.Run != nil {
 		t.active = state.Run.Number
 	}
+	if err := state.Foldable(); err != nil {
+		return t, err
+	}
 	t.notices, _ = state.Evolve(e) // a rejection is among the notices
 	return t, nil
 }

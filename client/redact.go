@@ -129,6 +129,9 @@ func (f *twoFolds) fold(ctx context.Context, c *Client, e session.Event) (err er
 		}
 		f.redacted = other
 	}
+	if err := f.with.Foldable(); err != nil {
+		return err
+	}
 	told, _ := f.with.Evolve(e)
 	toldWithout, _ := f.without.Evolve(other)
 	if e.Seq < f.at || f.equal != 0 {

@@ -26,7 +26,7 @@ import (
 var byShape = []session.Rejection{
 	session.RejectUndecodable, session.RejectUnsupportedVersion, session.RejectUnknownType, session.RejectInvalidData,
 	session.RejectLimitExceeded, session.RejectInvalidRule, session.RejectInvalidRegistry,
-	session.CodeBadSettlement, session.RejectReservedType,
+	session.CodeBadSettlement,
 }
 
 // byName are the rejections of names of nothing. A name that could name nothing

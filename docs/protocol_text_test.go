@@ -259,30 +259,6 @@ func TestProtocolListsSubjects(t *testing.T) {
 	}
 }
 
-// TestReserved: what the document calls reserved is refused, and is in no
-// schema.
-func TestReserved(t *testing.T) {
-	t.Parallel()
-	s := readSchemas(t)
-	told := sections(t, protocolDoc)
-	events := namesInTable(told["Reserved events"])
-	if len(events) < 1 {
-		t.Fatalf("%d reserved events: is the table there?", len(events))
-	}
-	for _, name := range events {
-		for _, door := range subjects.Doors() {
-			_, notices := newFolding(t, nil).fold(door, jsonOf(t, map[string]any{"type": name, "data": map[string]any{}}))
-			rejected, _ := notices[len(notices)-1].Data.(session.EventRejected)
-			if rejected.Code != session.RejectReservedType {
-				t.Errorf("%s through %s: got %q, want %q", name, door, rejected.Code, session.RejectReservedType)
-			}
-		}
-		if s.docs[name] != nil {
-			t.Errorf("%s is reserved and has a schema", name)
-		}
-	}
-}
-
 // TestReservedFields: needs are for the tools of packs. A registry of a session's
 // own that has them is rejected, and an install record is refused.
 func TestReservedFields(t *testing.T) {

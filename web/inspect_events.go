@@ -145,6 +145,9 @@ func (c *call) tried(state *session.State, e session.Event) (o outcome, err erro
 			was[open.Name] = true
 		}
 		o.After = state.Seq
+		if err := state.Foldable(); err != nil {
+			return err
+		}
 		notices, _ = state.Evolve(e) // a rejection is among the notices
 		return nil
 	})

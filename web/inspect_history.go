@@ -152,6 +152,9 @@ func (h *history) update(ctx context.Context, c *client.Client, sid string) erro
 	fold := c.Folder(sid)
 	if h.latest != nil {
 		fold = func(_ context.Context, e session.Event) ([]session.Notice, *session.State, error) {
+			if err := h.latest.Foldable(); err != nil {
+				return nil, nil, err
+			}
 			notices, _ := h.latest.Evolve(e) // a rejection is among the notices
 			return notices, h.latest, nil
 		}

@@ -144,6 +144,7 @@ const (
 	TypeSessionConfigured   = "SessionConfigured"
 	TypeSessionClosed       = "SessionClosed"
 	TypeSessionHeld         = "SessionHeld"
+	TypeRulesAdopted        = "RulesAdopted"
 	TypeSessionErased       = "SessionErased"
 	TypeSessionTombstone    = "SessionTombstone"
 	TypeToolRegistrySet     = "ToolRegistrySet"
@@ -202,6 +203,7 @@ var eventTypes = [...]eventType{
 	{name: TypeSessionConfigured, doors: byOperators, eventBody: rawBody[SessionConfigured]((*State).sessionConfigured)},
 	{name: TypeSessionClosed, doors: byOperators, eventBody: body((*State).sessionClosed)},
 	{name: TypeSessionHeld, doors: byOperators, afterClose: true, eventBody: body((*State).sessionHeld)},
+	{name: TypeRulesAdopted, doors: byOperators, eventBody: body((*State).rulesAdopted)},
 	{name: TypeSessionErased, doors: byOperators, afterClose: true, eventBody: body((*State).sessionErased)},
 	{name: TypeSessionTombstone, doors: []Door{DoorWake}, afterClose: true, eventBody: body((*State).sessionTombstone)},
 	{name: TypeToolRegistrySet, doors: byOperators, eventBody: rawBody[ToolRegistrySet]((*State).toolRegistrySet)},

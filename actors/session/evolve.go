@@ -29,11 +29,14 @@ func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
 // notices. Afterwards Open returns the open effects, and Withdrawals those that
 // ended without a settlement. The caller must store all three before the event
 // counts as stored. Progress returns what may be published in addition, and is not
-// stored. The only error is a Rejection. Then only the head has changed: sequence,
-// count, chain, clock and notice number. The caller owns the notices. The state may
+// stored. An error is a Rejection; then only the head has changed: sequence, count, chain,
+// clock and notice number. Or it is that of Foldable; then nothing has. The caller owns the notices. The state may
 // keep the payload while the session is active, so it must not be written to any
 // more.
 func (s *State) Evolve(e Event) ([]Notice, error) {
+	if err := s.Foldable(); err != nil {
+		return nil, err
+	}
 	if s.scratch == nil {
 		s.scratch = newScratch()
 	}
@@ -306,11 +309,6 @@ func EventBody(name string) any {
 	return nil
 }
 
-// isReserved reports whether a later release will have events of this type.
-func isReserved(typ string) bool {
-	return typ == "SessionUpgraded"
-}
-
 // open decodes the envelope of e and makes the checks that are common to all types.
 // With a refusal it returns an envelope that has the type, if that could be read.
 func open(e Event) (Envelope, *refusal) {
@@ -327,8 +325,6 @@ func open(e Event) (Envelope, *refusal) {
 	switch {
 	case env.V != 0 && env.V != Version:
 		return env, refuse(RejectUnsupportedVersion, "v is "+strconv.Itoa(env.V)+", this session reads "+strconv.Itoa(Version))
-	case of == nil && isReserved(env.Type):
-		return env, refuse(RejectReservedType, env.Type+" is an event of a later release")
 	case of == nil:
 		return env, refuse(RejectUnknownType, "no event is called "+sentence.Quoted(env.Type))
 	case !slices.Contains(of.doors, e.Door):

@@ -11,9 +11,6 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// RulesVersion is the newest rules version that this code folds.
-const RulesVersion = 1
-
 // InstallRecord has the tools, profiles, policy and default config of every session
 // that opens after it. It is published on refold.install, as JSON or msgpack.
 //
@@ -37,7 +34,7 @@ type InstallRecord struct {
 	// Lists of tools by name.
 	Profiles []planner.Profile `msgpack:"profiles,omitempty" lim:"..planner.ProfilesMax"`
 	// Version of the rules that sessions follow.
-	Rules int `msgpack:"rules" lim:"=1"`
+	Rules int `msgpack:"rules" lim:"1..RulesVersion"`
 	// The spaces that sessions may adopt. The first grant that matches a name counts.
 	Spaces []spaces.Grant `msgpack:"spaces,omitempty" lim:"..spaces.GrantsMax"`
 	// The registry.
@@ -110,7 +107,7 @@ func ParseInstall(payload []byte) (*Install, error) {
 		return nil, fmt.Errorf("install record: %w", err)
 	}
 	if rules := rulesOf(canonical); rules > RulesVersion {
-		return nil, &UnknownRulesError{Rules: rules}
+		return nil, fmt.Errorf("install record: %w", &UnknownRulesError{Rules: rules})
 	}
 	var rec InstallRecord
 	if err := codec.Decode(canonical, &rec); err != nil {
@@ -121,9 +118,6 @@ func ParseInstall(payload []byte) (*Install, error) {
 	}
 	if rec.V != Version {
 		return nil, fmt.Errorf("install record: v is %d, this release reads %d", rec.V, Version)
-	}
-	if rec.Rules < 1 {
-		return nil, fmt.Errorf("install record: rules is %d, the first version is 1", rec.Rules)
 	}
 	registry, err := planner.NewRegistry(rec.Tools, rec.Profiles, rec.DefaultProfile, rec.ProfileByProvider)
 	if err != nil {
@@ -158,14 +152,6 @@ func rulesOf(record []byte) int {
 		return 0
 	}
 	return rules
-}
-
-// UnknownRulesError reports that a record requires rules that this release does not
-// know. The host gives such a session back instead of folding it wrongly.
-type UnknownRulesError struct{ Rules int }
-
-func (e *UnknownRulesError) Error() string {
-	return fmt.Sprintf("install record: rules %d, this release knows 1 to %d: upgrade it", e.Rules, RulesVersion)
 }
 
 // check validates all parts but the registry.

@@ -37,6 +37,7 @@ const (
 	NamesMax       = 512      // entries of a list of tools
 	NameBytesMax   = 128      // a provider, model, profile or tool name in a config
 	QueueMax       = 64       // upper limit of queue_max
+	RulesMax       = 255      // newest version of the rules that a session can ever follow
 	QueueDefault   = 16       // queued runs of a session
 	QueueBytesMax  = 1 << 20  // configs of all queued runs, encoded
 	RolesMax       = 16       // roles of a run

@@ -336,6 +336,9 @@ func (v *InstallRecord) limits() *refusal {
 	if len(v.Profiles) > planner.ProfilesMax {
 		return tooMany("profiles", planner.ProfilesMax)
 	}
+	if v.Rules < 1 || v.Rules > RulesVersion {
+		return outside("rules", int64(v.Rules), 1, RulesVersion)
+	}
 	if len(v.Spaces) > spaces.GrantsMax {
 		return tooMany("spaces", spaces.GrantsMax)
 	}
@@ -446,6 +449,13 @@ func (v *Retry) limits() *refusal {
 	}
 	if bad := textsOutside("codes", v.Codes, RetryCodesMax, 1, CodeBytesMax); bad != nil {
 		return bad
+	}
+	return nil
+}
+
+func (v *RulesAdopted) limits() *refusal {
+	if v.Rules < 2 || v.Rules > RulesMax {
+		return outside("rules", int64(v.Rules), 2, RulesMax)
 	}
 	return nil
 }

@@ -18,7 +18,6 @@ const (
 	RejectUndecodable         Rejection = "undecodable"                      // neither JSON nor msgpack, or no envelope
 	RejectUnsupportedVersion  Rejection = "unsupported_version"              // `v` is not 1
 	RejectUnknownType         Rejection = "unknown_type"                     // there is no such event
-	RejectReservedType        Rejection = "reserved_type"                    // a later release has such an event: see [Reserved events](#reserved-events)
 	RejectWrongDoor           Rejection = "wrong_door"                       // the event is not accepted through this door
 	RejectNotPermitted        Rejection = Rejection(spaces.NotPermitted)     // the install policy keeps a field of the config to `ctl`; the budget of a RunResumeRequested through `in`; a reply through `in` that approvers alone may give; arguments that the policy denies; or a sync that the grant of its space does not permit
 	RejectInvalidData         Rejection = Rejection(spaces.InvalidData)      // unknown field, wrong type, bad value

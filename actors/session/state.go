@@ -44,7 +44,7 @@ type scratch struct {
 // snapshots from outside and for the inspector. A state that only Evolve changed
 // breaks none. If none is broken, no event panics, nor do Open and View.
 func (s *State) Check() error {
-	if s.install == nil || !s.IsErased() && (s.install.Hash != s.Install || s.install.Rules != int(s.Rules)) {
+	if s.install == nil || !s.IsErased() && (s.install.Hash != s.Install || s.install.Rules > int(s.Rules)) {
 		return fmt.Errorf("the state pinned install record %s, rules %d, and was given another", s.Install, s.Rules)
 	}
 	if s.Session == "" || s.Count == 0 && (s.Seq > 0 || s.Runs > 0) {

@@ -39,10 +39,13 @@ func (f *fold) begin(install *session.Install) {
 }
 
 // next folds one event and compares. It returns the event's notices; none while the
-// state is quiet.
-func (f *fold) next(e session.Event) (notices []session.Notice) {
+// state is quiet. An error is that of Foldable.
+func (f *fold) next(e session.Event) (notices []session.Notice, err error) {
 	if f.result.Panicked {
-		return nil
+		return nil, nil
+	}
+	if err := f.state.Foldable(); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -52,8 +55,8 @@ func (f *fold) next(e session.Event) (notices []session.Notice) {
 	}()
 	f.first = cmp.Or(f.first, e.Seq)
 	before := uint64(f.state.NoticeN)
-	notices, err := f.state.Evolve(e)
-	if err != nil {
+	notices, rejected := f.state.Evolve(e)
+	if rejected != nil {
 		f.result.Rejected++
 	}
 	f.compareOpen(e.Seq)
@@ -62,7 +65,7 @@ func (f *fold) next(e session.Event) (notices []session.Notice) {
 			f.result.SnapshotAt = e.Seq
 			f.pass.otherState = f.state.Hash() != f.pass.hash
 		}
-		return notices
+		return notices, nil
 	}
 	f.compareNotice(e, before)
 	for i := range f.with.checkpoints {
@@ -70,7 +73,7 @@ func (f *fold) next(e session.Event) (notices []session.Notice) {
 			f.compareState(e, c)
 		}
 	}
-	return notices
+	return notices, nil
 }
 
 // compareState compares the state after an event with a checkpoint. Either events

@@ -288,9 +288,13 @@ func (w *folder) take(part portion) error {
 	}
 	for _, f := range w.touched {
 		f.waiting = false
-		f.next(part.events[f.first])
+		if _, err := f.next(part.events[f.first]); err != nil {
+			return err
+		}
 		for i := w.next[f.first]; i != 0; i = w.next[i] {
-			f.next(part.events[i])
+			if _, err := f.next(part.events[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -88,7 +88,11 @@ func Session(ctx context.Context, from Log, pinned Pinned, sid string, to uint64
 				f.begin(install)
 				f.state.SetQuiet(each == nil)
 			}
-			if notices := f.next(e); each != nil {
+			notices, err := f.next(e)
+			if err != nil {
+				return nil, err
+			}
+			if each != nil {
 				each(e, notices, f.state)
 			}
 		}

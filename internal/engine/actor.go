@@ -80,9 +80,12 @@ func (o *outputs) hasOutputs() bool {
 }
 
 // next folds the event of o, its session's next one, and fills in o's outputs.
-// After an error, always a *panicError, the actor is broken.
+// After a *panicError the actor is broken; any other error is that of Foldable.
 func (h *Host) next(s *actor, o *outputs) (err error) {
 	defer func() { err = recovered(recover(), err) }()
+	if err := s.state.Foldable(); err != nil {
+		return err
+	}
 	before := s.state.NextRegistry()
 	counts := h.meters.tally(s.state)
 	ended := h.meters.folding(o.arrival.Event)
@@ -184,6 +187,9 @@ func (s *actor) newEffects() []session.Effect {
 // fold folds an event whose outputs are already stored.
 func (h *Host) fold(state *session.State, e session.Event) (err error) {
 	defer func() { err = recovered(recover(), err) }()
+	if err := state.Foldable(); err != nil {
+		return err
+	}
 	_, _ = h.evolve(state, e) // a rejected event is part of the history
 	_ = state.Messages()      // they are stored
 	_ = state.Progress()      // already published, or too old to matter

@@ -38,6 +38,11 @@ type storer interface {
 // count as stored, including those of the failing work `of` (nil: none fails). They
 // stay in the log.
 func (l *Lane) quarantine(e session.Event, cause error, of storer) {
+	var unknown *session.UnknownRulesError
+	if errors.As(cause, &unknown) { // another session-actor folds it
+		l.fail(cause)
+		return
+	}
 	stop := journal.NewStop(e.Seq, cause.Error())
 	l.log.Error("session quarantined", "session", e.Session, "seq", e.Seq, "error", stop.Reason)
 	var killed *killedError

@@ -144,6 +144,10 @@ func (p *Session) event(e session.Event, chain codec.Hash) {
 			p.breaks(n, fmt.Sprintf("the fold panicked at event number %d: %v", n, v), "", "")
 		}
 	}()
+	if err := p.state.Foldable(); err != nil {
+		p.breaks(n, err.Error(), "", "")
+		return
+	}
 	_, rejected := p.state.Evolve(e)
 	if p.state.Chain != chain {
 		p.breaks(n, fmt.Sprintf("event number %d is not the one that the server folded: it was altered, or one before it is missing", n), chain.String(), p.state.Chain.String())

@@ -49,6 +49,9 @@ func foldSession(ctx context.Context, b *bus.Bus, sid string) (state *session.St
 			}
 			state = session.New(install, sid)
 		}
+		if err := state.Foldable(); err != nil {
+			return nil, err
+		}
 		_, _ = state.Evolve(e) // a rejected event changes nothing
 	}
 	if state == nil {

@@ -131,13 +131,16 @@ test: ## run the tests, without the race detector
 # of the simulation and the tests that fold in several goroutines. make nightly-race
 # runs everything under it.
 PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
-LAWS      := . ./docs ./internal/archtest ./proof/faults
+LAWS      := . ./docs ./internal/api ./internal/archtest ./proof/faults
 LIBRARIES := ./cmd/bridge ./provider/... ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
 COMMANDS  := ./cmd/refold/... ./cmd/settings ./deploy ./examples/... ./internal/roles/... ./proof/cli ./proof/kit
 # The code of this package runs in children, thousands of which its tests start: the
 # race detector makes them four times slower (570 s instead of 150), and observes
 # little of them. make nightly-race uses it.
 CHILDREN  := ./internal/tools/sandbox
+# Programs of which a release promises the flags, and what --json prints. make check runs
+# these tests alone.
+PROMISING := ./cmd/refold/cli ./cmd/session-actor
 # Tests of race-tested packages that also run without the detector, ten times larger.
 LONG      := TestEdgeLongSession
 # Tests of the other packages that share data between goroutines.
@@ -153,9 +156,14 @@ AT_ONCE := -p 2 -parallel 3
 WITHOUT_PEERS = $$(go test -vet=off -list '^Test' $(1) | grep '^Test' | paste -sd '|' -)
 
 .PHONY: plain
-plain: ## run the tests of packages that start no goroutine or link provider libraries, without the race detector, and a session of 100,000 events
+plain: ## run the tests of packages that start no goroutine or link provider libraries, without the race detector, those of what a release promises, and a session of 100,000 events
 	go test -timeout 12m $(PURE) $(LAWS) $(LIBRARIES)
+	go test -timeout 5m -run Promised $(PROMISING)
 	go test -timeout 5m -run '^($(LONG))$$' ./internal/engine
+
+.PHONY: api
+api: ## add what is new to the files of api, which say what a release promises: docs/stability.md
+	go test -count=1 -run Promised ./internal/api ./cmd/bridge $(PROMISING) -args -rewrite
 
 .PHONY: simulated
 simulated: ## play the seeds of the simulation that belong to make check, and print their number

@@ -341,6 +341,7 @@ func TestStaleEntriesAreReported(t *testing.T) {
 		{"a rung nobody stands on", "ladder: client is not there", func(l *laws) { l.ladder = append(l.ladder, []string{"client"}) }},
 		{"offside", "offside: docs is not there", func(l *laws) { l.offside["docs"] = "prose" }},
 		{"public", "public: docs is not there", func(l *laws) { l.public = append(l.public, "docs") }},
+		{"experimental", "experimental: docs.Page is not public", func(l *laws) { l.experimental = []exempt{{"docs.Page", "prose"}} }},
 		{"gate", "fence: codec doesn't import example.com/nats", func(l *laws) { l.fences[0].only = []string{"internal/bus", "codec"} }},
 		{"root", "links: cmd/x is neither a program nor public", func(l *laws) { l.links = []link{{what: "example.com/nats", roots: []string{"cmd/x"}}} }},
 		{"standard library", `pure: no pure package imports "bytes"`, func(l *laws) { l.pureStd = append(l.pureStd, "bytes") }},

@@ -259,6 +259,11 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 			say("public: %s is not there; take it off", dir)
 		}
 	}
+	for _, e := range l.experimental {
+		if !slices.Contains(l.public, packageOf(e.path)) {
+			say("experimental: %s is not public; take it off", e.path)
+		}
+	}
 	for _, f := range l.fences {
 		for _, gate := range f.only {
 			through := t.imported(func(p *pkg, _ *file, i imported) bool {

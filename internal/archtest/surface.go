@@ -5,9 +5,28 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
+	"path"
 	"slices"
 	"strings"
 )
+
+// Promised returns the directories of the public packages, and what is experimental of
+// them: docs/stability.md says what that means.
+func Promised() (public, experimental []string) {
+	for _, e := range repository.experimental {
+		experimental = append(experimental, e.path)
+	}
+	return slices.Clone(repository.public), experimental
+}
+
+// packageOf returns the package's directory of an entry of what is experimental.
+func packageOf(entry string) string {
+	if strings.HasSuffix(entry, ".go") {
+		return path.Dir(entry)
+	}
+	name, _, _ := strings.Cut(path.Base(entry), ".")
+	return path.Join(path.Dir(entry), name)
+}
 
 // checkSurface: no exported name of a public package shows a type of an internal
 // one, which users of the package can't name.

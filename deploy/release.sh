@@ -5,11 +5,11 @@
 #
 #   deploy/release.sh VERSION DIRECTORY NFPM PROGRAM=FOLDER…
 #
-# VERSION is a tag such as v0.1.0. NFPM is the program that writes packages.
+# VERSION is a tag such as v0.1.0; the v may be left out. NFPM is the program that writes packages.
 # PLATFORMS, such as "linux/amd64", builds for these alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-version=$1 dist=$2 nfpm=$3
+version=v${1#v} dist=$2 nfpm=$3
 shift 3
 export TZ=UTC LC_ALL=C CGO_ENABLED=0 GOFLAGS=
 # Times of files are that of the commit.

@@ -93,8 +93,8 @@ func complaints(version, file string, gone, added []string) (all []string) {
 	show := func(lines []string) string { return "\n  " + strings.Join(lines, "\n  ") + "\n" }
 	if len(gone) > 0 {
 		all = append(all, fmt.Sprintf("%s has lines that are not true any more:%s"+
-			"Version %[3]s promises them, and programs may use what they name. Keep that, marked as deprecated, beside what is new. "+
-			"If it must go, that is a change for the next minor version: rename the directory api/%[3]s to it, delete the lines, and write the change in CHANGELOG.md. "+
+			"Version %[3]s promises them, and programs may use what they name: keep that beside what is new, and deprecate it. "+
+			"What a released version has deprecated may go in the next minor version: rename the directory api/%[3]s to it, delete the lines, and write the change in CHANGELOG.md. "+
 			"Before %[3]s.0 is released, only delete the lines. CONTRIBUTING.md has more.", file, show(gone), version))
 	}
 	if len(added) > 0 {

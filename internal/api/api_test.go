@@ -1,13 +1,12 @@
 package api
 
-// What: the public packages, the HTTP API and the messages are what the release promises,
-// and a change of each kind is found, whether it breaks programs or adds something.
+// What: the public packages, the HTTP API and the messages are what the release promises.
 //
-// How: the lines of the code are compared with the files in the directory api. For each
-// kind of change a small module, document or schema is compared with the one before.
+// How: the lines of the code are compared with the files in the directory api.
 
 import (
 	"os"
+	"regexp"
 	"testing"
 
 	"github.com/refold/refold/internal/archtest"
@@ -47,4 +46,30 @@ func TestMessagesArePromised(t *testing.T) {
 		t.Fatal(err)
 	}
 	Check(t, root, "wire.txt", lines)
+}
+
+// TestVersionsAreTheSame: the clients have the version of the changelog's latest section.
+func TestVersionsAreTheSame(t *testing.T) {
+	t.Parallel()
+	versions := map[string]string{}
+	for name, pattern := range map[string]string{
+		"CHANGELOG.md":                    `(?m)^## \[(\d+\.\d+\.\d+)\]`,
+		"clients/python/pyproject.toml":   `(?m)^version = "(.*)"$`,
+		"clients/typescript/package.json": `(?m)^  "version": "(.*)",$`,
+	} {
+		text, err := os.ReadFile(root + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(pattern).FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("%s has no version", name)
+		}
+		versions[name] = string(found[1])
+	}
+	for name, got := range versions {
+		if want := versions["CHANGELOG.md"]; got != want {
+			t.Errorf("%s: got version %s, want %s", name, got, want)
+		}
+	}
 }

@@ -1,5 +1,10 @@
 package api
 
+// What: a change of each kind is found, whether it breaks programs or adds something, and
+// words for people may change.
+//
+// How: a small module, schema or document is compared with the one before the change.
+
 import (
 	"os"
 	"path/filepath"

@@ -93,5 +93,6 @@
 //     and the fold of a session.
 //   - cmd: the daemons session-actor and bridge, and the command line program refold.
 //
-// docs/architecture.md follows an event through them.
+// docs/architecture.md follows an event through them, and docs/stability.md says which of
+// them stay as they are.
 package refold

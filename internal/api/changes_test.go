@@ -102,13 +102,15 @@ func TestChangesOfMessages(t *testing.T) {
 	t.Parallel()
 	const before = `{"type": "object", "required": ["id"], "properties": {"id": {"type": "string", "maxLength": 8}, "mode": {"type": "string", "enum": ["a", "b"]}}}`
 	for _, c := range []change{
-		{"a field goes", before, `{"type": "object", "required": ["id"], "properties": {"id": {"type": "string", "maxLength": 8}}}`, []string{"Order.mode may be \"a\"", "Order.mode may be \"b\"", "Order.mode string"}, nil},
+		{"a field goes", before, `{"type": "object", "required": ["id"], "properties": {"id": {"type": "string", "maxLength": 8}}}`, []string{"Order.mode may be \"a\"", "Order.mode may be \"b\"", "Order.mode string with enum"}, nil},
 		{"a field is added", before, strings.Replace(before, `"mode"`, `"at": {"type": "integer"}, "mode"`, 1), nil, []string{"Order.at integer"}},
 		{"a field is required now", before, strings.Replace(before, `["id"]`, `["id", "mode"]`, 1), []string{`Order requires ["id"]`}, []string{`Order requires ["id","mode"]`, "Order.mode is always there"}},
 		{"a field may be absent now", before, strings.Replace(before, `["id"]`, `[]`, 1), []string{`Order requires ["id"]`, "Order.id is always there"}, []string{"Order requires []"}},
 		{"a value goes", before, strings.Replace(before, `["a", "b"]`, `["a"]`, 1), []string{`Order.mode may be "b"`}, nil},
-		{"a limit falls", before, strings.Replace(before, `8`, `4`, 1), []string{"Order.id has maxLength 8"}, []string{"Order.id has maxLength 4"}},
-		{"a type changes", before, strings.Replace(before, `{"type": "string", "maxLength": 8}`, `{"$ref": "parts/Names.json#/$defs/id"}`, 1), []string{"Order.id has maxLength 8", "Order.id string"}, []string{"Order.id Names#id"}},
+		{"a limit falls", before, strings.Replace(before, `8`, `4`, 1), []string{"Order.id string with maxLength 8"}, []string{"Order.id string with maxLength 4"}},
+		{"a limit is new", strings.Replace(before, `, "maxLength": 8`, ``, 1), before, []string{"Order.id string"}, []string{"Order.id string with maxLength 8"}},
+		{"a list of values is new", strings.Replace(before, `, "enum": ["a", "b"]`, ``, 1), before, []string{"Order.mode string"}, []string{`Order.mode may be "a"`, `Order.mode may be "b"`, "Order.mode string with enum"}},
+		{"a type changes", before, strings.Replace(before, `{"type": "string", "maxLength": 8}`, `{"$ref": "parts/Names.json#/$defs/id"}`, 1), []string{"Order.id string with maxLength 8"}, []string{"Order.id Names#id"}},
 		{"a door closes", strings.Replace(before, `{`, `{"x-doors": ["ctl", "in"], `, 1), strings.Replace(before, `{`, `{"x-doors": ["ctl"], `, 1), []string{"Order through the door in"}, nil},
 		{"words for people change", strings.Replace(before, `{`, `{"description": "An order.", `, 1), before, nil, nil},
 	} {
@@ -151,7 +153,9 @@ func TestChangesOfHTTP(t *testing.T) {
 		}},
 		{"a parameter is required now", before, edit(`"name": "dry"`, `"name": "dry", "required": true`), []string{"POST /orders requires []"}, []string{`POST /orders requires ["dry"]`}},
 		{"a field is required of clients now", before, edit(`["id"]`, `["id", "mode"]`), []string{`Order requires ["id"]`}, []string{`Order requires ["id","mode"]`}},
-		{"a limit for clients falls", before, edit(`"maxLength": 8`, `"maxLength": 4`), []string{"Order.id has maxLength 8"}, []string{"Order.id has maxLength 4"}},
+		{"a limit for clients falls", before, edit(`"maxLength": 8`, `"maxLength": 4`), []string{"Order.id string with maxLength 8"}, []string{"Order.id string with maxLength 4"}},
+		{"a body is required now", before, edit(`"requestBody": {`, `"requestBody": {"required": true, `), []string{"POST /orders requires []"}, []string{`POST /orders requires ["body"]`}},
+		{"a token is needed now", edit(`"operationId": "order"`, `"operationId": "order", "security": []`), before, []string{"POST /orders needs no token"}, nil},
 		{"an answer's limit changes", before, edit(`"minimum": 1`, `"minimum": 0`), nil, nil},
 		{"an answer has one field more", before, edit(`["at"], "properties": {`, `["at", "in"], "properties": {"in": {"type": "string"}, `), nil, []string{"Done.in is always there", "Done.in string"}},
 		{"an answer's field may be absent", before, edit(`"required": ["at"], `, ``), []string{"Done.at is always there"}, nil},
@@ -219,27 +223,39 @@ func unused() { print(1) }
 	}
 }
 
-type buy struct {
-	Buy struct {
-		Item string `arg:""`
-		Mode string `enum:"a,b" default:"a"`
-		JSON bool   `name:"json"`
-	} `cmd:""`
-	Secret struct{} `cmd:"" hidden:""`
-}
-
-func TestCommandsHaveLines(t *testing.T) {
+func TestChangesOfCommands(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&buy{}, kong.Name("shop"))
-	if err != nil {
-		t.Fatal(err)
+	type before struct {
+		Buy struct {
+			Item string `arg:""`
+			Mode string
+			JSON bool `name:"json"`
+		} `cmd:""`
+		Secret struct{} `cmd:"" hidden:""`
 	}
-	want := []string{
-		"shop", "shop buy", `shop buy --json bool`, `shop buy --mode is "a" if it is not given`, `shop buy --mode may be "a"`, `shop buy --mode may be "b"`,
-		"shop buy --mode string", "shop buy argument 1 <item>",
+	type after struct {
+		Buy struct {
+			Item string `arg:""`
+			Mode string `required:"" enum:"a,b"`
+			Max  int    `default:"3"`
+		} `cmd:""`
 	}
-	if got := Commands(parser.Model, nil); !slices.Equal(got, want) {
-		t.Errorf("got %q\nwant %q", got, want)
+	lines := func(grammar any) []string {
+		parser, err := kong.New(grammar, kong.Name("shop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Commands(parser.Model, map[string][]string{"": {".id string"}})
+	}
+	gone, added := compare(lines(&before{}), lines(&after{}))
+	if want := []string{"shop buy --json bool", "shop buy --json prints .id string", "shop buy --mode string", `shop buy requires ["item"]`}; !slices.Equal(gone, want) {
+		t.Errorf("gone  %q\nwant  %q", gone, want)
+	}
+	if want := []string{
+		"shop buy --max int", `shop buy --max is "3" if it is not given`, `shop buy --mode may be "a"`, `shop buy --mode may be "b"`, "shop buy --mode string with enum",
+		`shop buy requires ["item","--mode"]`,
+	}; !slices.Equal(added, want) {
+		t.Errorf("added %q\nwant  %q", added, want)
 	}
 }
 

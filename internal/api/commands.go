@@ -1,7 +1,7 @@
 package api
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -22,22 +22,20 @@ type programLines struct {
 
 func (c *programLines) node(n *kong.Node) {
 	at := n.FullPath()
-	c.say("%s", at)
+	requires := []any{}
 	for i, p := range n.Positional {
-		c.say("%s argument %d %s", at, i+1, p.Summary())
-		c.value(at+" argument "+p.Name, p)
+		if p.Required {
+			requires = append(requires, p.Name)
+		}
+		c.value(fmt.Sprintf("%s argument %d %s", at, i+1, p.Name), p)
 	}
 	for _, f := range n.Flags {
 		if f.Hidden || f.Name == "help" {
 			continue
 		}
 		flag := at + " --" + f.Name
-		c.say("%s %s", flag, f.Target.Type())
 		if f.Required {
-			c.say("%s is required", flag)
-		}
-		if f.HasDefault {
-			c.say("%s is %q if it is not given", flag, f.Default)
+			requires = append(requires, "--"+f.Name)
 		}
 		for _, variable := range f.Envs {
 			c.say("%s is read from %s", flag, variable)
@@ -49,6 +47,7 @@ func (c *programLines) node(n *kong.Node) {
 			}
 		}
 	}
+	c.say("%s requires %s", at, compact(requires))
 	for _, child := range n.Children {
 		if !child.Hidden {
 			c.node(child)
@@ -56,14 +55,17 @@ func (c *programLines) node(n *kong.Node) {
 	}
 }
 
-// value adds the values that an argument or a flag may have.
+// value adds the lines of an argument's or a flag's value.
 func (c *programLines) value(at string, v *kong.Value) {
+	if v.HasDefault {
+		c.say("%s is %q if it is not given", at, v.Default)
+	}
 	if v.Enum == "" {
+		c.say("%s %s", at, v.Target.Type())
 		return
 	}
-	values := v.EnumSlice()
-	slices.Sort(values)
-	for _, one := range slices.Compact(values) {
+	c.say("%s %s with enum", at, v.Target.Type())
+	for _, one := range v.EnumSlice() {
 		c.say("%s may be %q", at, strings.TrimSpace(one))
 	}
 }

@@ -37,8 +37,12 @@ type operation struct {
 	ID          string `json:"operationId"`
 	Tags        []string
 	Parameters  []parameter
-	RequestBody struct{ Content map[string]content }
-	Responses   map[string]struct{ Content map[string]content }
+	Security    []any // nil: a token, as the document says for all operations
+	RequestBody struct {
+		Required bool
+		Content  map[string]content
+	}
+	Responses map[string]struct{ Content map[string]content }
 }
 
 type parameter struct {
@@ -59,6 +63,12 @@ type httpLines struct {
 func (h *httpLines) operation(at string, o operation) {
 	h.say("%s is %s", at, o.ID)
 	requires := []any{}
+	if o.Security != nil && len(o.Security) == 0 {
+		h.say("%s needs no token", at)
+	}
+	if o.RequestBody.Required {
+		requires = append(requires, "body")
+	}
 	for _, p := range o.Parameters {
 		if p.Required {
 			requires = append(requires, p.Name)

@@ -52,24 +52,19 @@ func (s *schemas) say(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// narrowing are the words of a schema that refuse values. They have lines for what
-// clients write: a value that was taken stays one.
+// narrowing are the words of a schema that refuse values.
 var narrowing = []string{
-	"additionalProperties", "const", "dependentRequired", "else", "if", "maxItems", "maxLength", "maxProperties", "maximum",
-	"minItems", "minLength", "minProperties", "minimum", "not", "pattern", "propertyNames", "then", "uniqueItems",
+	"additionalProperties", "allOf", "anyOf", "dependentRequired", "else", "enum", "if", "maxItems", "maxLength", "maxProperties", "maximum",
+	"minItems", "minLength", "minProperties", "minimum", "not", "oneOf", "pattern", "propertyNames", "then", "uniqueItems",
 }
 
 // walk adds the lines of the schema at a place, such as RunRequested.input.
 func (s *schemas) walk(at string, schema object, u use) {
-	if t := kind(schema); t != "" {
-		s.say("%s %s", at, t)
+	s.say("%s %s", at, kind(schema, u))
+	for _, v := range append(listOf(schema["enum"]), listOf(schema["const"])...) {
+		s.say("%s may be %s", at, compact(v))
 	}
-	if values, ok := schema["enum"].([]any); ok {
-		for _, v := range values {
-			s.say("%s may be %s", at, compact(v))
-		}
-	}
-	required, _ := schema["required"].([]any)
+	required := listOf(schema["required"])
 	properties, _ := schema["properties"].(object)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		field := at + "." + name
@@ -79,7 +74,7 @@ func (s *schemas) walk(at string, schema object, u use) {
 		s.walk(field, objectOf(properties[name]), u)
 	}
 	if u.taken && len(properties) > 0 {
-		s.say("%s requires %s", at, compact(append([]any{}, required...)))
+		s.say("%s requires %s", at, compact(required))
 	}
 	for _, word := range slices.Sorted(maps.Keys(schema)) {
 		inner, isObject := schema[word].(object)
@@ -93,14 +88,42 @@ func (s *schemas) walk(at string, schema object, u use) {
 		case word == "additionalProperties" && isObject:
 			s.walk(at+"{}", inner, u)
 		case word == "allOf" || word == "anyOf" || word == "oneOf":
-			for _, one := range schema[word].([]any) {
+			for _, one := range listOf(schema[word]) {
 				s.say("%s has in %s %s", at, word, compact(one))
 			}
-		case u.taken && slices.Contains(narrowing, word):
-			s.say("%s has %s %s", at, word, compact(schema[word]))
 		}
 	}
 }
+
+// kind returns a schema's type, or the name of the schema that it refers to. Of one that
+// clients write it also returns what refuses values, so that one more such word is a
+// change of the line. Alternatives and values have lines of their own.
+func kind(schema object, u use) string {
+	is := "any"
+	if ref, ok := schema["$ref"].(string); ok {
+		is = reference.Replace(ref)
+	} else if schema["type"] != nil {
+		is = strings.Trim(compact(schema["type"]), `"`)
+	}
+	var limits []string
+	for _, word := range narrowing {
+		value, there := schema[word]
+		_, isObject := value.(object)
+		switch {
+		case !there || !u.taken:
+		case word == "enum" || word == "allOf" || word == "anyOf" || word == "oneOf" || word == "additionalProperties" && isObject:
+			limits = append(limits, word)
+		default:
+			limits = append(limits, word+" "+compact(value))
+		}
+	}
+	if len(limits) == 0 {
+		return is
+	}
+	return is + " with " + strings.Join(limits, ", ")
+}
+
+var reference = strings.NewReplacer("#/components/schemas/", "", "parts/", "", ".json", "", "#/$defs/", "#", "/$defs/", "#")
 
 // objectOf returns a schema that takes every value as one without words.
 func objectOf(schema any) object {
@@ -108,18 +131,16 @@ func objectOf(schema any) object {
 	return o
 }
 
-// kind returns a schema's type, or the name of the schema that it refers to.
-func kind(schema object) string {
-	if ref, ok := schema["$ref"].(string); ok {
-		return reference.Replace(ref)
+// listOf returns a list, one value as a list of it, and nothing as an empty one.
+func listOf(v any) []any {
+	switch v := v.(type) {
+	case nil:
+		return []any{}
+	case []any:
+		return v
 	}
-	if schema["type"] == nil {
-		return ""
-	}
-	return strings.Trim(compact(schema["type"]), `"`)
+	return []any{v}
 }
-
-var reference = strings.NewReplacer("#/components/schemas/", "", "parts/", "", ".json", "", "#/$defs/", "#", "/$defs/", "#")
 
 // compact returns a value as JSON, without the descriptions in it.
 func compact(v any) string {

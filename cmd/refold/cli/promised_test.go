@@ -4,7 +4,7 @@ package cli
 // promises (docs/stability.md).
 //
 // How: the commands are those of the parser, and the fields those of the types that
-// printJSON is given. they are compared with refold.txt in the directory api.
+// printJSON is given. They are compared with refold.txt in the directory api.
 
 import (
 	"io"

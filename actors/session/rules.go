@@ -91,8 +91,13 @@ func (x *Shadow) Fold(e Event) (d Departure, err error) {
 	if err := x.own.Foldable(); err != nil {
 		return d, err
 	}
+	rules := x.other.Rules
+	if env, err := ReadEnvelope(e.Payload); err == nil && env.Type == TypeRulesAdopted {
+		x.other.Rules = x.own.Rules // accepted by both, or by neither
+	}
 	own, _ := x.own.Evolve(e)
 	other, _ := x.other.Evolve(e)
+	x.other.Rules = rules
 	d.Seq, d.Type = e.Seq, x.own.LastType()
 	d.Notices = !slices.EqualFunc(own, other, sameNotice)
 	differ := x.differing()

@@ -42,6 +42,7 @@ type cli struct {
 	Close     closeCommand     `cmd:"" help:"Close a session permanently: its runs are cancelled."`
 
 	Hold   holdCommand   `cmd:"" help:"Hold a session, so that nobody can delete it; --release ends the hold."`
+	Adopt  adoptCommand  `cmd:"" help:"Move sessions to newer rules, after comparing what these would have done in their history."`
 	Redact redactCommand `cmd:"" help:"Remove the text of one event for good: its session stays what it is."`
 	Delete deleteCommand `cmd:"" help:"Delete sessions for good: their text, in every stream. It says first what it deletes, and how long that takes."`
 	Retain retainCommand `cmd:"" help:"Archive and delete old sessions, as a policy says: once, or again and again."`

@@ -1,3 +1,4 @@
+// Package cli is the program refold: its commands, and how they print.
 package cli
 
 import (

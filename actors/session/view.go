@@ -167,8 +167,9 @@ type Trouble struct {
 	Target string `json:"target" lim:"@target"`
 	// The code of the latest failure, such as `network`, `overloaded`, `rate_limited`,
 	// `auth` or `deadline_exceeded`; `lacks`, if the target is served without something
-	// that it needs, such as a key; `executor`, if the executor reports the trouble; or,
-	// in a view alone, `bridge_silent` or `stalled`.
+	// that it needs, such as a key; `executor`, if the executor reports the trouble;
+	// `newer_effect`, if the bridge is too old for an effect and gave it back; or, in a
+	// view alone, `bridge_silent` or `stalled`.
 	Code string `json:"code" lim:"1..CodeBytesMax"`
 	// For people. Bridges remove the secrets that they were given, and send at most 200
 	// bytes.
@@ -185,6 +186,7 @@ type Trouble struct {
 const (
 	TroubleLacks    = "lacks"         // the target is served without something that it needs, such as a key
 	TroubleExecutor = "executor"      // the executor reports a fault
+	TroubleNewer    = "newer_effect"  // only a bridge of a newer release can read the effect
 	TroubleSilent   = "bridge_silent" // the bridge that holds the effect sends no heartbeats
 	TroubleStalled  = "stalled"       // the session-actor stores nothing of the session's lane, or a consumer is paused
 	TroubleUnserved = "unserved"      // of a call that waits for approval: no running bridge serves its target

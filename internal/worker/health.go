@@ -73,7 +73,11 @@ func (w *Worker) Heartbeats(targets []string, all []Target, aheadMS func() int64
 		redactor := w.vault.given.Redactor()
 		beat := presence.Heartbeat{Targets: targets, Tools: toolsOf(all), Rules: session.RulesVersion, AheadMS: aheadMS()}
 		for i := range all {
-			if t := all[i].trouble(began, w.now(), redactor); t != nil && len(beat.Troubles) < session.TroublesMax {
+			t := all[i].trouble(began, w.now(), redactor)
+			if t == nil {
+				t = w.newer.trouble(all[i].String(), w.now())
+			}
+			if t != nil && len(beat.Troubles) < session.TroublesMax {
 				t.Code = redactor.Clip(t.Code, session.CodeBytesMax)
 				t.Detail = redactor.Clip(t.Detail, session.TroubleDetailMax)
 				beat.Troubles = append(beat.Troubles, *t)

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -481,15 +483,37 @@ func TestNewerEffectsAreLeftToOthers(t *testing.T) {
 					t.Error("executed")
 					return executor.Result{}, nil
 				})})
+				beat := b.Heartbeats([]string{"tool/host"}, []Target{{Class: session.ClassTool, Name: "host"}}, func() int64 { return 0 })
+				begun := time.Now()
 				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", payload)
 				pass(time.Minute)
+				wantTrouble(t, beat(), "tool/host", session.TroubleNewer, begun)
 				b.stop()
+				pass(newerKept)
+				wantTrouble(t, beat(), "", "", begun)
 				if acked, returned := q.counts(); acked != 0 || returned < 2 || returned > 12 {
 					t.Errorf("acked %d, given back %d times in a minute", acked, returned)
 				}
 				w.wantSettled(t)
 			})
 		})
+	}
+}
+
+// wantTrouble checks the one trouble that a heartbeat reports, or that it has none if
+// target is empty. It began within a second of a time.
+func wantTrouble(t *testing.T, beat []byte, target, code string, begun time.Time) {
+	t.Helper()
+	var said presence.Heartbeat
+	if err := json.Unmarshal(beat, &said); err != nil {
+		t.Fatal(err)
+	}
+	if target == "" && len(said.Troubles) == 0 {
+		return
+	}
+	if len(said.Troubles) != 1 || said.Troubles[0].Target != target || said.Troubles[0].Code != code ||
+		said.Troubles[0].Next <= said.Troubles[0].Since || said.Troubles[0].Since-begun.UnixMilli() > 1000 {
+		t.Errorf("the heartbeat reports %+v, want %s of %s since %d", said.Troubles, code, target, begun.UnixMilli())
 	}
 }
 

@@ -34,6 +34,7 @@ type Worker struct {
 	stats      Counters
 	limiter    logLimiter
 	neighbours neighbours
+	newer      newerEffects
 	slots      *slots            // shared by all targets; nil: none
 	observer   executor.Observer // nil: none
 }
@@ -177,6 +178,7 @@ func (w *Worker) accept(d Delivery) *execution {
 	}
 	if errors.Is(err, errNewer) {
 		w.stats.GivenBack.Add(1)
+		w.newer.note(string(name.Class)+"/"+name.Target, w.now())
 		w.log.Warn("newer_effect_given_back", "subject", d.Subject(), "error", err.Error())
 		d.GiveBack(newerDelay)
 		return nil

@@ -643,8 +643,9 @@ export interface Trouble {
   /**
    * The code of the latest failure, such as `network`, `overloaded`, `rate_limited`, `auth`
    * or `deadline_exceeded`; `lacks`, if the target is served without something that it needs,
-   * such as a key; `executor`, if the executor reports the trouble; or, in a view alone,
-   * `bridge_silent` or `stalled`.
+   * such as a key; `executor`, if the executor reports the trouble; `newer_effect`, if the
+   * bridge is too old for an effect and gave it back; or, in a view alone, `bridge_silent` or
+   * `stalled`.
    */
   code: string;
   /** For people. Bridges remove the secrets that they were given, and send at most 200 bytes. */

@@ -186,6 +186,9 @@ KILLS := ^(TestKilledAtEachMessage|TestKilledDensely|TestKilledOtherwise)
 # Needs network namespaces: make check-networks.
 NETWORKS := ^TestNetworks$$
 
+# Builds the programs of an earlier commit, and takes minutes: make check-upgrade.
+UPGRADES := ^TestUpgrade
+
 # One run on one server with real processes, one of which is killed.
 SMOKE := ^(TestDemo|TestDaemonsDoTheJob|TestKilled|TestPlainErrors)$$
 
@@ -195,7 +198,7 @@ smoke: ## run a few end-to-end tests
 
 .PHONY: outside
 outside: ## run the end-to-end tests, with real processes and servers; those that kill daemons run separately
-	go test -vet=off -timeout 12m -parallel 3 -skip '$(KILLS)|$(NETWORKS)' ./e2e
+	go test -vet=off -timeout 12m -parallel 3 -skip '$(KILLS)|$(NETWORKS)|$(UPGRADES)' ./e2e
 	go test -vet=off -timeout 12m -parallel 4 -run '$(KILLS)' ./e2e
 
 .PHONY: shared
@@ -338,7 +341,7 @@ faults: ## build in each fault of proof/faults, and check that the simulation or
 
 # The parts of make nightly, in this order. Each can be run alone, to continue an
 # interrupted night.
-NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-long nightly-e2e nightly-networks nightly-demo nightly-places nightly-recordings nightly-otherwise
+NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-long nightly-e2e nightly-networks nightly-upgrade nightly-demo nightly-places nightly-recordings nightly-otherwise
 
 # nightly-recordings kills the sender at every point of all recordings, many
 # points per trial, for at most CHAOS_ALL_FOR per file. nightly-otherwise tries
@@ -383,12 +386,16 @@ nightly-long: ## fold sessions of two million events, one of them with a million
 
 .PHONY: nightly-e2e
 nightly-e2e: ## run the end-to-end tests with all recordings, then clusters of three servers in REFOLD_CLUSTER_ROUNDS rounds of failures
-	CGO_ENABLED=1 go test -race -count=1 -timeout 60m -skip '$(APART)|$(NETWORKS)' ./e2e
+	CGO_ENABLED=1 go test -race -count=1 -timeout 60m -skip '$(APART)|$(NETWORKS)|$(UPGRADES)' ./e2e
 	REFOLD_CLUSTER_ROUNDS=$${REFOLD_CLUSTER_ROUNDS:-5} go test -count=1 -timeout 60m -run '$(APART)' -v ./e2e
 
 .PHONY: nightly-networks
 nightly-networks: ## let the network between servers, daemons and clients fail in all ways, for up to two minutes each
 	REFOLD_CLUSTER_ROUNDS=2 go test -count=1 -timeout 150m -v -run '$(NETWORKS)' ./e2e
+
+.PHONY: nightly-upgrade
+nightly-upgrade: ## upgrade all processes under load in every order, and back; servers go by lame duck mode
+	REFOLD_CLUSTER_ROUNDS=2 go test -count=1 -timeout 60m -v -run '$(UPGRADES)' ./e2e
 
 .PHONY: nightly-demo
 nightly-demo: ## kill at every message of the demo, in every way, and twice at some
@@ -432,6 +439,10 @@ check-places: $(NFPM) ## run the Debian package, the images and docker-compose.y
 .PHONY: check-networks
 check-networks: ## run the check that needs network namespaces on Linux: let the network fail in three ways; REFOLD_CLUSTER_SEED repeats it
 	go test -count=1 -timeout 10m -v -run '$(NETWORKS)' ./e2e
+
+.PHONY: check-upgrade
+check-upgrade: ## upgrade all processes under load in one order, and back, from the commit in e2e/testdata/upgrade-from; needs git and that commit; REFOLD_CLUSTER_SEED repeats it
+	go test -count=1 -timeout 15m -v -run '$(UPGRADES)' ./e2e | grep -vE '^ *=== '
 
 .PHONY: clean
 clean: ## remove the binaries of build, and the releases

@@ -99,7 +99,7 @@ func startLoadOn(t *testing.T, seed uint64, on *cluster, hosts []string) *load {
 	l.ended.L = &l.mu
 	recording := writeFile(t, "load.jsonl", loadRecording(t))
 	common := []string{"--nats", l.fronts(), "--replicas", fmt.Sprint(clusterSize), "--durability", "always", "--monitor", l.monitors()}
-	actor := slices.Concat(common, []string{"--install", writeFile(t, "install.json", jsonText(t, loadRecord()))})
+	actor := slices.Concat(common, []string{"--install", writeFile(t, "install.json", jsonText(t, loadRecord("recorded", scripted)))})
 	bridge := slices.Concat(common, []string{
 		"--model", "scripted=scripted:" + writeFile(t, "load.yaml", loadScript), "--tools", "recorded:" + recording, "--ledger", l.ledger,
 	})
@@ -109,10 +109,7 @@ func startLoadOn(t *testing.T, seed uint64, on *cluster, hosts []string) *load {
 	if l.js, err = jetstream.New(l.nc); err != nil {
 		t.Fatal(err)
 	}
-	until(t, time.Minute, "a record for new sessions", func() bool {
-		_, err := ask(l.nc, "$JS.API.STREAM.MSG.GET.REFOLD_LOG", `{"last_by_subj":"refold.install"}`)
-		return err == nil
-	})
+	recordStored(t, l.nc)
 	l.daemons = append(l.daemons, began(hosts[1], "session-actor", actor), began(hosts[2], "bridge", bridge), began(hosts[3], "bridge", bridge))
 	if l.client, err = client.Connect(t.Context(), client.Options{URL: l.direct()}); err != nil {
 		t.Fatal(err)
@@ -128,16 +125,26 @@ func startLoadOn(t *testing.T, seed uint64, on *cluster, hosts []string) *load {
 	return l
 }
 
-// loadRecord is an install record with the tools of the load.
-func loadRecord() object {
+// recordStored waits until there is a record for new sessions, and so all streams.
+func recordStored(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	until(t, time.Minute, "a record for new sessions", func() bool {
+		_, err := ask(nc, "$JS.API.STREAM.MSG.GET.REFOLD_LOG", `{"last_by_subj":"refold.install"}`)
+		return err == nil
+	})
+}
+
+// loadRecord is an install record with the tools of the load, which this executor
+// carries out.
+func loadRecord(executor string, config object) object {
 	var tools list
 	for _, name := range []string{"look", "put", "take"} {
 		tools = append(tools, object{
 			"tool_id": "load." + name, "tool_name": name, "description": "It is only counted.", "args_schema": object{"type": "object"},
-			"executor": object{"kind": "effect", "target": "recorded"}, "parallel_safe": true, "retry_safe": loadSafe[name],
+			"executor": object{"kind": "effect", "target": executor}, "parallel_safe": true, "retry_safe": loadSafe[name],
 		})
 	}
-	return object{"v": 1, "rules": 1, "tools": tools, "config": scripted}
+	return object{"v": 1, "rules": 1, "tools": tools, "config": config}
 }
 
 // loadRecording is the conversation that the executors of calls know: every
@@ -204,6 +211,19 @@ func (l *load) busy(n int) {
 	}
 	to := count() + n
 	until(l.t, loadWithin, fmt.Sprint(to, " ended runs"), func() bool { return count() >= to })
+}
+
+// pauseSince returns the longest time without the end of a run, from a time to the
+// latest one.
+func (l *load) pauseSince(since time.Time) (longest time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range l.endedAt {
+		if at.After(since) {
+			longest, since = max(longest, at.Sub(since)), at
+		}
+	}
+	return longest
 }
 
 // play holds one session from its first run to the end of its last.

@@ -233,12 +233,9 @@ func (s *observed) runs(since time.Time) (count int) {
 
 // row is a row of docs/networks.md.
 func (s *observed) row(name string, held time.Duration) string {
-	pause, slowest, last, first := time.Duration(0), time.Duration(0), s.began, time.Duration(0)
+	pause, slowest, first := s.n.pauseSince(s.began), time.Duration(0), time.Duration(0)
 	s.n.mu.Lock()
 	for _, at := range s.n.endedAt {
-		if at.After(s.began) {
-			pause, last = max(pause, at.Sub(last)), at
-		}
 		if at.After(s.healed) && first == 0 {
 			first = at.Sub(s.healed)
 		}

@@ -272,40 +272,39 @@ export interface Problem {
    * server doesn't reach the log; timeout, the operation took too long; internal, a fault of
    * the server, which its log has. Or why the session refused it: undecodable, neither JSON
    * nor msgpack, or no envelope; unsupported_version, `v` is not 1; unknown_type, there is no
-   * such event; reserved_type, a later release has such an event: see [Reserved
-   * events](#reserved-events); wrong_door, the event is not accepted through this door;
-   * not_permitted, the install policy keeps a field of the config to `ctl`; the budget of a
-   * RunResumeRequested through `in`; a reply through `in` that approvers alone may give;
-   * arguments that the policy denies; or a sync that the grant of its space does not permit;
-   * invalid_data, unknown field, wrong type, bad value; duplicate_event, the session accepted
-   * an event with this id before; duplicate_submission, the same submission with other
-   * content; agent_changed, the request names a definition that is not the session's; stale,
-   * about an effect of an earlier turn, a batch before the latest, or a run that is neither
-   * active nor queued; or a reply to a call that has a result, or that waits with other
-   * arguments; session_closed, the session was closed; session_erased, the session was
-   * erased: everything but a tombstone of session-actors is rejected; session_held, the
-   * session is held: SessionErased is rejected until a SessionHeld releases it;
-   * approval_stale, the call does not wait for approval, or waits with other arguments;
-   * run_active, a run is active, and `when_busy` is `reject`; queue_full, `queue_max` runs
-   * wait already; missing_provider, no config names one; missing_model, no config names one;
-   * unknown_profile, the registry has no such profile; unknown_tool, the registry has no such
-   * tool, or binds no such descriptor; invalid_registry, it is faulty, it lacks something
-   * that the session, a run or a rule names, or it has a name of an applied pack's tool;
-   * registry_loosens, the registry binds a tool more loosely than the install record does:
-   * the detail says which tool, and in what; invalid_rule, a step rule is invalid: the detail
-   * says which, and where in its `when`; run_not_active, there is no active run;
-   * unknown_schedule, the session has no such schedule; unknown_effect, the session never
-   * opened it, or has no such batch; effect_settled, it already has another settlement;
-   * batch_mismatch, the results are not the batch's: a call is missing, named twice, open at
-   * a bridge, or has another result; plan_mismatch, of another plan than the batch's;
-   * unknown_call, the batch has no such call; illegal_transition, not possible in this state:
-   * of a run that does not accept the request, or of a call whose group has not begun or that
-   * waits for a person; unknown_space, no grant is about the space, or there is nothing to
-   * detach; nothing_staged, the apply has nothing to apply; workspace_invalid, the workspace
-   * lacks a name, or the place in the detail names something that would be gone;
-   * limit_exceeded, over a limit; the detail names it.
+   * such event; wrong_door, the event is not accepted through this door; not_permitted, the
+   * install policy keeps a field of the config to `ctl`; the budget of a RunResumeRequested
+   * through `in`; a reply through `in` that approvers alone may give; arguments that the
+   * policy denies; or a sync that the grant of its space does not permit; invalid_data,
+   * unknown field, wrong type, bad value; duplicate_event, the session accepted an event with
+   * this id before; duplicate_submission, the same submission with other content;
+   * agent_changed, the request names a definition that is not the session's; stale, about an
+   * effect of an earlier turn, a batch before the latest, or a run that is neither active nor
+   * queued; or a reply to a call that has a result, or that waits with other arguments;
+   * session_closed, the session was closed; session_erased, the session was erased:
+   * everything but a tombstone of session-actors is rejected; session_held, the session is
+   * held: SessionErased is rejected until a SessionHeld releases it; approval_stale, the call
+   * does not wait for approval, or waits with other arguments; run_active, a run is active,
+   * and `when_busy` is `reject`; queue_full, `queue_max` runs wait already; missing_provider,
+   * no config names one; missing_model, no config names one; unknown_profile, the registry
+   * has no such profile; unknown_tool, the registry has no such tool, or binds no such
+   * descriptor; invalid_registry, it is faulty, it lacks something that the session, a run or
+   * a rule names, or it has a name of an applied pack's tool; registry_loosens, the registry
+   * binds a tool more loosely than the install record does: the detail says which tool, and
+   * in what; invalid_rule, a step rule is invalid: the detail says which, and where in its
+   * `when`; run_not_active, there is no active run; unknown_schedule, the session has no such
+   * schedule; unknown_effect, the session never opened it, or has no such batch;
+   * effect_settled, it already has another settlement; batch_mismatch, the results are not
+   * the batch's: a call is missing, named twice, open at a bridge, or has another result;
+   * plan_mismatch, of another plan than the batch's; unknown_call, the batch has no such
+   * call; illegal_transition, not possible in this state: of a run that does not accept the
+   * request, or of a call whose group has not begun or that waits for a person;
+   * unknown_space, no grant is about the space, or there is nothing to detach;
+   * nothing_staged, the apply has nothing to apply; workspace_invalid, the workspace lacks a
+   * name, or the place in the detail names something that would be gone; limit_exceeded, over
+   * a limit; the detail names it.
    */
-  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'link_expired' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_event' | 'no_link' | 'no_regenerate' | 'no_run' | 'no_session' | 'no_session_actor' | 'no_turn' | 'not_found' | 'not_permitted' | 'not_quarantined' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'reserved_type' | 'run_active' | 'run_not_active' | 'server_lacks_right' | 'session_closed' | 'session_erased' | 'session_held' | 'stale' | 'text_in_use' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_schedule' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
+  code: 'agent_changed' | 'approval_stale' | 'bad_blob' | 'bad_request' | 'batch_mismatch' | 'duplicate_event' | 'duplicate_submission' | 'effect_settled' | 'forbidden' | 'host_refused' | 'illegal_transition' | 'internal' | 'invalid_data' | 'invalid_registry' | 'invalid_rule' | 'limit_exceeded' | 'link_expired' | 'method_not_allowed' | 'missing_model' | 'missing_provider' | 'no_agent' | 'no_call' | 'no_event' | 'no_link' | 'no_regenerate' | 'no_run' | 'no_session' | 'no_session_actor' | 'no_turn' | 'not_found' | 'not_permitted' | 'not_quarantined' | 'nothing_staged' | 'origin_refused' | 'plan_mismatch' | 'quarantined' | 'queue_full' | 'quota_exceeded' | 'registry_loosens' | 'run_active' | 'run_not_active' | 'server_lacks_right' | 'session_closed' | 'session_erased' | 'session_held' | 'stale' | 'text_in_use' | 'timeout' | 'too_large' | 'too_many_requests' | 'too_many_streams' | 'unauthorized' | 'unavailable' | 'undecodable' | 'unknown_call' | 'unknown_effect' | 'unknown_profile' | 'unknown_schedule' | 'unknown_space' | 'unknown_tool' | 'unknown_type' | 'unsupported_media_type' | 'unsupported_version' | 'workspace_invalid' | 'wrong_door';
   /** For people: what was wrong, and what to do. */
   detail: string;
   /** The HTTP status. */

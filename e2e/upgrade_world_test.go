@@ -155,13 +155,13 @@ func (w *world) turn(out http.ResponseWriter, asked *http.Request) {
 		return
 	}
 	w.done(asked.Context(), deed{by: asked.PathValue("bridge"), sid: sid, effect: fmt.Sprintf("r%dt%d", run, turn)})
-	if err := answer(out, run, turn, request.Stream); err != nil {
+	if err := answerTurn(out, run, turn, request.Stream); err != nil {
 		w.t.Logf("answer turn %d of run %d of %s: %v", turn, run, sid, err) // the bridge has gone
 	}
 }
 
-// answer writes a turn of the load.
-func answer(out io.Writer, run, turn int, stream bool) error {
+// answerTurn writes a turn of the load.
+func answerTurn(out io.Writer, run, turn int, stream bool) error {
 	message, reason := object{"role": "assistant", "content": "ended"}, "stop"
 	if turns := loadTurns[run-1]; turn <= len(turns) {
 		var calls list

@@ -186,7 +186,7 @@ func TestPageJourneyByKeyboard(t *testing.T) {
 	keys("j")
 	p.Eventually(`document.activeElement.matches(".rowlink")`)
 	keys("\r")
-	p.Eventually(`document.querySelector(".title .state")?.textContent === "completed" && document.querySelector(".cursor")`)
+	p.Eventually(`document.querySelector(".title .state")?.textContent === "completed" && document.querySelector(".cursor .where").textContent`)
 	keys("[")
 	p.Eventually(has(".past", "Nothing is asked."))
 	keys("l")

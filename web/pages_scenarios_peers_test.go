@@ -95,6 +95,7 @@ func TestPageCursorAtEachEventOfAllScenarios(t *testing.T) {
 			rest.ServeHTTP(rw, r)
 		}
 	}))
+	unknown := []string{"/state: 503"}
 	p := browser.Open(t, phone)
 	p.Do(chromedp.Navigate(url + "/approvals#token=all"))
 	ready(p)
@@ -105,6 +106,9 @@ func TestPageCursorAtEachEventOfAllScenarios(t *testing.T) {
 			all := make([]goldenState, len(of.views))
 			for i := range of.views {
 				all[i] = goldenState{h.Events[i].Seq, of.views[i]}
+			}
+			if n := len(all) - 1; of.views[n].Rules > session.RulesVersion { // a release that knows these shows the last state
+				unknown, all = append(unknown, fmt.Sprintf("/state?at=%d: 503", all[n].Seq)), all[:n]
 			}
 			handler, end := archived(t, h)
 			golden.Store(&all)
@@ -127,6 +131,9 @@ func TestPageCursorAtEachEventOfAllScenarios(t *testing.T) {
 			end()
 			states += len(all)
 		}
+	}
+	for _, fault := range unknown {
+		p.IgnoreFaults(fault)
 	}
 	p.IgnoreFaults("/state?at=2: 500")
 	if t.Logf("%d states of %d files", states, len(files)); states < 1500 {

@@ -125,6 +125,7 @@ func problemOf(ctx context.Context, err error) (p *Problem, ok bool) {
 	var large *http.MaxBytesError
 	var inUse *client.RedactionError
 	var denied *natsio.PermissionError
+	var unknown *session.UnknownRulesError
 	switch {
 	case errors.As(err, &p):
 		return p, true
@@ -146,6 +147,8 @@ func problemOf(ctx context.Context, err error) (p *Problem, ok bool) {
 		return problem(http.StatusNotFound, CodeNoRun, "the session has no such run: runs count from 1"), true
 	case errors.Is(err, client.ErrNoSession):
 		return problem(http.StatusNotFound, CodeNoSession, "there is no such session: it begins with its first request of a run"), true
+	case errors.As(err, &unknown):
+		return problem(http.StatusServiceUnavailable, CodeUnavailable, "%v", err), true
 	case client.IsDenied(err):
 		return problem(http.StatusServiceUnavailable, CodeServerLacks, "%v", err), true
 	case errors.Is(err, natsio.ErrNoView):

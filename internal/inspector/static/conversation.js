@@ -118,7 +118,7 @@ export function Conversation({ sid, seq, at, view, streamed, said: state }) {
   }, [entries, seq]);
   const { all, visible } = shown;
   const part = usePart(visible.length, at);
-  useEffect(() => { if (!at) end.current?.scrollIntoView?.({ block: 'nearest' }); }, [streamed.value.text]);
+  useEffect(() => { if (!at && streamed.value.text) end.current?.scrollIntoView?.({ block: 'nearest' }); }, [streamed.value.text]);
   return loaded(state, () => {
     const writing = !at && streamed.value.text && view.waits_for === 'model' ? streamed.value : null;
     const waiting = at ? [] : waitingOf(sid);

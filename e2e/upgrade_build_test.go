@@ -69,7 +69,7 @@ var newerEdits = []struct{ file, from, to string }{
 	{"actors/session/compact.go", "if shortened {", "if true {"},
 	{"actors/session/effect.go", "ToolName string `msgpack:\"tool_name\" lim:\"@tool_name\"`\n\t// Version of the protocol.\n\tV int `msgpack:\"v\" lim:\"=1\"`\n", "ToolName string `msgpack:\"tool_name\" lim:\"@tool_name\"`\n\tV int `msgpack:\"v\" lim:\"=1\"`\n\tZone string `msgpack:\"zone\"`\n"},
 	{"actors/session/effect.go", "ToolName: c.ToolName, V: Version,", "ToolName: c.ToolName, V: Version, Zone: \"b\","},
-	{"actors/session/install.go", "const RulesVersion = 1", "const RulesVersion = 2"},
+	{"actors/session/rules.go", "const RulesVersion = 1", "const RulesVersion = 2"},
 	{"internal/streams/streams.conf", noticesAge + `"168h"`, noticesAge + `"240h"`},
 }
 

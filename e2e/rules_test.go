@@ -6,7 +6,6 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,8 +15,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// edits are the places at which rules 2 differ. A text must be there once.
-var edits = []struct{ file, old, new string }{
+// rules2 are the places at which rules 2 differ.
+var rules2 = []edit{
 	{"actors/session/rules.go", "const RulesVersion = 1\n", "const RulesVersion = 2\n"},
 	{"actors/session/turn.go", "s.Clock + r.backoff(failed)", "s.Clock + r.backoff(s.Rules, failed)"},
 	{"actors/session/turn.go", "func (r *Retry) backoff(failed uint8) int64 {", "func (r *Retry) backoff(rules, failed uint8) int64 {"},
@@ -36,44 +35,20 @@ var edits = []struct{ file, old, new string }{
 // overlay writes the edited files, and returns the file that names them for the go command.
 func overlay(t *testing.T) string {
 	t.Helper()
+	replace, err := edited(t.TempDir(), rules2)
+	if err != nil {
+		t.Fatal(err)
+	}
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	texts := map[string]string{}
-	for _, e := range edits {
-		path := filepath.Join(root, e.file)
-		if texts[path] == "" {
-			texts[path] = readFile(t, path)
-		}
-		if n := strings.Count(texts[path], e.old); n != 1 {
-			t.Fatalf("%s has this text %d times, want once: edit the test release\n%s", e.file, n, e.old)
-		}
-		texts[path] = strings.Replace(texts[path], e.old, e.new, 1)
-	}
-	texts[filepath.Join(root, "actors/rules1/backoff.go")] = readFile(t, "testdata/rules2/backoff.txt")
-	replace := map[string]string{}
-	for path, text := range texts {
-		replace[path] = filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(path, root), string(filepath.Separator), "_"))
-		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	replace[filepath.Join(root, "actors/rules1/backoff.go")] = filepath.Join(root, "e2e/testdata/rules2/backoff.txt")
 	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return writeFile(t, "overlay.json", string(list))
-}
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 func goCommand(t *testing.T, args ...string) {

@@ -64,7 +64,7 @@ var buildOld = sync.OnceValue(func() error {
 
 // newerEdits are what a later release might change: another version of turns, a new field
 // of calls, new rules, and the age of notices.
-var newerEdits = []struct{ file, from, to string }{
+var newerEdits = []edit{
 	{"actors/session/event.go", "const WindowVersion = 2", "const WindowVersion = 3"},
 	{"actors/session/compact.go", "if shortened {", "if true {"},
 	{"actors/session/effect.go", "ToolName string `msgpack:\"tool_name\" lim:\"@tool_name\"`\n\t// Version of the protocol.\n\tV int `msgpack:\"v\" lim:\"=1\"`\n", "ToolName string `msgpack:\"tool_name\" lim:\"@tool_name\"`\n\tV int `msgpack:\"v\" lim:\"=1\"`\n\tZone string `msgpack:\"zone\"`\n"},
@@ -82,26 +82,38 @@ var buildNewer = sync.OnceValue(func() error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	replace := map[string]string{}
-	for _, edit := range newerEdits {
-		file, err := filepath.Abs(filepath.Join("..", edit.file))
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(cmp.Or(replace[file], file))
-		if err != nil {
-			return err
-		}
-		if !bytes.Contains(text, []byte(edit.from)) {
-			return fmt.Errorf("%s has no %q any more: edit it elsewhere", file, edit.from)
-		}
-		replace[file] = filepath.Join(dir, filepath.Base(edit.file))
-		if err := os.WriteFile(replace[file], bytes.Replace(text, []byte(edit.from), []byte(edit.to), 1), 0o600); err != nil {
-			return err
-		}
+	replace, err := edited(dir, newerEdits)
+	if err != nil {
+		return err
 	}
 	return buildIn("..", newerBuild, replace, upgradePrograms...)
 })
+
+// edit replaces a text of a file of this checkout, at its first place.
+type edit struct{ file, from, to string }
+
+// edited writes the edited files into dir, and returns them by those that they replace.
+func edited(dir string, edits []edit) (replace map[string]string, err error) {
+	replace = map[string]string{}
+	for _, edit := range edits {
+		file, err := filepath.Abs(filepath.Join("..", edit.file))
+		if err != nil {
+			return nil, err
+		}
+		text, err := os.ReadFile(cmp.Or(replace[file], file))
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Contains(text, []byte(edit.from)) {
+			return nil, fmt.Errorf("%s has no %q any more: edit it elsewhere", file, edit.from)
+		}
+		replace[file] = filepath.Join(dir, filepath.Base(edit.file))
+		if err := os.WriteFile(replace[file], bytes.Replace(text, []byte(edit.from), []byte(edit.to), 1), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return replace, nil
+}
 
 // buildIn builds programs of a tree into a folder of bin, with files in the place of
 // those of the tree.

@@ -80,7 +80,7 @@ func serveArchive(t testing.TB, path string) (url string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = rt.Close() })
-	return newServer(t, web.Handler(rt, web.Options{Auth: auth})) + "/s/" + sid
+	return newServer(t, web.Handler(rt, web.Options{Auth: auth, Limits: web.Limits{PerSecond: 1_000_000}})) + "/s/" + sid
 }
 
 // The timeline of 1,000 events has a tenth of the bytes that one of 10,000 may have.

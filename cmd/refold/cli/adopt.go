@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -114,7 +113,7 @@ func (a adoptCommand) print(s streams, r *adopted) {
 		if d.Notices {
 			what = append(what, "notices")
 		}
-		what = append(what, slices.Clone(d.Effects)...)
+		what = append(what, d.Effects...)
 		if d.State {
 			what = append(what, "the state")
 		}

@@ -102,10 +102,6 @@ func (s *committerLoop) answered(p *pending, a acked) {
 			w.seq, w.duplicate = a.seq-uint64(len(p.writes)-1-i), a.duplicate
 			s.settle(w)
 		}
-		if single {
-			now := time.Now()
-			s.pace.answered(now.Sub(p.sent), p.nth, now)
-		}
 		if single && !a.duplicate {
 			s.pending.reuse(p, a.seq)
 		}

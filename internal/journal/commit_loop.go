@@ -168,7 +168,10 @@ func (s *committerLoop) finish(p *pending, stored bool) {
 	if !stored {
 		s.pace.sample = 0
 	}
-	if s.pace.sample > 0 && s.outstanding == 0 {
+	switch {
+	case s.pace.fast && len(p.writes) == 1:
+		s.pace.answered(s.outstanding, time.Now(), s.slowFrom)
+	case s.pace.sample > 0 && s.outstanding == 0:
 		s.pace.end(time.Now(), s.slowFrom)
 	}
 	if len(p.writes) == 1 {

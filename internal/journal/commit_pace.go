@@ -17,12 +17,11 @@ const (
 	// samplesFirst is how many groups are samples before the first batch. Any sample may
 	// have waited for a processor: on a busy machine more than half of them do.
 	samplesFirst = 4
-	// Single messages have become slow if for slowFor none took less than slowerBy times
-	// what one took when they proved fast, of slowAnswers or more. Of 64 messages alone
-	// that is often true in a process that waits for a processor.
-	slowFor     = 10 * time.Second
+	// Single messages are slow if in slowFor, and of slowAnswers or more, one took slowFrom
+	// or longer on average. A sample can miss that: alone, a fast disk syncs in 30 µs a
+	// message that takes 200 µs beside the syncs of other streams.
+	slowFor     = time.Second
 	slowAnswers = 64
-	slowerBy    = 10
 )
 
 // pace decides whether waiting messages are sent in groups. They are, until single
@@ -32,8 +31,7 @@ const (
 // four groups, and of the eighth, the sixteenth and so on, some messages are sent singly
 // for one.
 type pace struct {
-	fast bool          // single messages are fast
-	each time.Duration // for a message, in the sample that proved it
+	fast bool // single messages are fast
 
 	groups int       // that were large enough for a batch
 	due    int       // the number of the next group that is a sample
@@ -42,7 +40,8 @@ type pace struct {
 
 	since   time.Time     // when single messages proved fast, or were last found not to be slow
 	answers int           // to single messages since then
-	least   time.Duration // for a message, among these
+	busy    time.Duration // of the time since then until from: when some were pending
+	from    time.Time     // when some were pending again
 }
 
 // takesSample counts a group, and reports whether some of its messages are a sample.
@@ -64,25 +63,25 @@ func (p *pace) end(now time.Time, slowFrom time.Duration) {
 	each := now.Sub(p.begun) / time.Duration(p.sample)
 	p.sample = 0
 	if each < slowFrom {
-		*p = pace{fast: true, each: max(each, 1), since: now}
+		*p = pace{fast: true, since: now}
 	}
 }
 
-// answered takes the time of a single message, which was sent when it was the last of n
-// pending ones. If single messages have become slow, their pace is unknown again: the
-// stream may have another leader, or its disk more to do.
-func (p *pace) answered(took time.Duration, n int, now time.Time) {
-	if !p.fast {
-		return
+// answered counts an answer to a single message. pending others have none yet. If single
+// messages have become slow, their pace is unknown again: the disk may have more to do
+// than during the sample, or the stream another leader.
+func (p *pace) answered(pending int, now time.Time, slowFrom time.Duration) {
+	p.answers++
+	judged := p.answers >= slowAnswers && now.Sub(p.since) >= slowFor
+	if pending == 0 || judged {
+		p.busy, p.from = p.busy+now.Sub(p.from), now
 	}
-	if each := took / time.Duration(n); p.answers == 0 || each < p.least {
-		p.least = each
-	}
-	if p.answers++; p.answers < slowAnswers || now.Sub(p.since) < slowFor {
-		return
-	}
-	if p.answers, p.since = 0, now; p.least > slowerBy*p.each {
+	switch {
+	case !judged:
+	case p.busy/time.Duration(p.answers) >= slowFrom:
 		*p = pace{}
+	default:
+		p.since, p.answers, p.busy = now, 0, 0
 	}
 }
 

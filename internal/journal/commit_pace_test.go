@@ -48,32 +48,41 @@ func TestSamplesAreRare(t *testing.T) {
 	}
 }
 
-// TestSlowMessagesEndSingles: when no single message was fast for ten seconds, the pace
-// is unknown again. One message that took long says nothing.
+// TestSlowMessagesEndSingles: single messages that took long on average, for a second,
+// end it. So does a disk that was fast in the sample alone. Pauses between messages count
+// for nothing, and one message that took long for little.
 func TestSlowMessagesEndSingles(t *testing.T) {
 	t.Parallel()
-	const each = 10 * time.Microsecond
 	for _, c := range []struct {
-		name string
-		all  time.Duration // that each of slowAnswers takes, for each that is pending
-		one  time.Duration // that the last one takes
-		late time.Duration
-		want bool
+		name   string
+		n      int           // messages
+		burst  int           // that are pending together
+		each   time.Duration // that one takes
+		one    time.Duration // that the first one takes longer
+		pauses time.Duration // between bursts
+		want   bool
 	}{
-		{"all are fast", each, each, slowFor, true},
-		{"one is slow", each, time.Second, slowFor, true},
-		{"one is fast", time.Second, each, slowFor, true},
-		{"all are slow", slowerBy*each + 1, slowerBy*each + 1, slowFor, false},
-		{"all are slow, for less than ten seconds", time.Second, time.Second, slowFor - 1, true},
+		{"fast ones", 20_000, 1, 100 * time.Microsecond, 0, 0, true},
+		{"slow ones", 20_000, 1, slowFrom, 0, 0, false},
+		{"slow ones in bursts", 20_000, 10, slowFrom, 0, 0, false},
+		{"fast ones with pauses", 1000, 4, 100 * time.Microsecond, 0, time.Second, true},
+		{"slow ones with pauses", 1000, 4, slowFrom, 0, time.Second, false},
+		{"one is slow", 20_000, 1, 100 * time.Microsecond, 100 * time.Millisecond, 0, true},
+		{"slow ones for less than a second", int(slowFor/slowFrom) - 1, 1, slowFrom, 0, 0, true},
+		{"few slow ones", slowAnswers - 1, 1, time.Second, 0, 0, true},
 	} {
-		begun := time.Unix(1, 0)
-		p := pace{fast: true, each: each, since: begun}
-		for i := range slowAnswers {
-			took := c.all
-			if i == slowAnswers-1 {
-				took = c.one
+		now := time.Unix(1, 0)
+		p := pace{fast: true, since: now}
+		for i := 0; i < c.n && p.fast; {
+			p.from = now
+			for pending := c.burst - 1; pending >= 0 && p.fast; pending-- {
+				if now = now.Add(c.each); i == 0 {
+					now = now.Add(c.one)
+				}
+				p.answered(pending, now, slowFrom)
+				i++
 			}
-			p.answered(5*took, 5, begun.Add(c.late))
+			now = now.Add(c.pauses)
 		}
 		if p.fast != c.want {
 			t.Errorf("%s: got fast %v, want %v", c.name, p.fast, c.want)

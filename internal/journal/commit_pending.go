@@ -16,7 +16,6 @@ type pending struct {
 	writes []*write // one: a single message
 	turn   uint64   // ascends with the time of sending
 	sent   time.Time
-	nth    int   // messages that were pending when it was sent, with its own
 	err    error // why it could not be sent
 }
 

@@ -145,10 +145,11 @@ func (s *committerLoop) sendBatch(group []*write) {
 
 // add makes writes pending.
 func (s *committerLoop) add(writes ...*write) *pending {
+	if s.outstanding == 0 {
+		s.pace.from = time.Now()
+	}
 	s.outstanding += len(writes)
-	p := s.pending.add(s.inbox, writes...)
-	p.nth = s.outstanding
-	return p
+	return s.pending.add(s.inbox, writes...)
 }
 
 // publish sends one message with its own headers and more (names and values).

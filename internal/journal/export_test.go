@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -13,7 +14,7 @@ import (
 // After that it takes samples, and no sample proves single messages fast.
 func (j *Journal) Groups(groups bool) {
 	for _, c := range []*committer{j.logs, j.effects, j.timers, j.notices} {
-		c.slowFrom, c.pace = 0, pace{fast: !groups, each: math.MaxInt64 / slowerBy, due: math.MaxInt}
+		c.slowFrom, c.pace = 0, pace{fast: !groups, since: time.Now().Add(time.Hour), due: math.MaxInt}
 	}
 }
 

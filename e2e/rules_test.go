@@ -1,13 +1,14 @@
 package e2e_test
 
-// A test release: its rules 2 change how long a turn waits before another attempt, and
-// what rules 1 do stays in a package of its own. It is this tree with the edits below,
-// which the go command takes as an overlay.
+// A test release: under its rules 2 a turn waits otherwise before another attempt, an event
+// has one more field, and there is one more event. What rules 1 do stays in a package of
+// its own. It is this tree with the edits below, which the go command takes as an overlay.
 
 import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,37 @@ var rules2 = []edit{
 	return min(wait*int64(1+failed), most)
 `},
 	{"actors/session/turn.go", "import (\n", "import (\n\t\"github.com/refold/refold/actors/rules1\"\n"},
+
+	// FactsSet can clear all facts first.
+	{"actors/session/event.go", "type FactsSet struct {\n", "type FactsSet struct {\n\tClear bool `msgpack:\"clear,omitempty\"`\n"},
+	{"actors/session/offer.go", "	facts := slices.Clone(s.Facts)\n	if bad := factsFault(", `	facts := slices.Clone(s.Facts)
+	if b.Clear {
+		facts = nil
+	}
+	if bad := factsFault(`},
+	{"actors/session/event.go", "	{name: TypeFactsSet, doors: byOperators, eventBody: body((*State).factsSet)},\n", `	{name: TypeFactsSet, doors: byOperators, eventBody: eventBody{newOf[FactsSet], func(s *State, door Door, data codec.Raw) *refusal {
+		if s.Rules == 1 {
+			return body(func(s *State, b *rules1.FactsSet) *refusal { return s.factsSet(&FactsSet{Facts: b.Facts}) }).fold(s, door, data)
+		}
+		return body((*State).factsSet).fold(s, door, data)
+	}}},
+	{name: "FactsCleared", since: 2, doors: byOperators, eventBody: body(func(s *State, _ *struct{}) *refusal {
+		s.Facts, s.toolsMoved = nil, true
+		return nil
+	})},
+`},
+	{"actors/session/event.go", "import (\n", "import (\n\t\"github.com/refold/refold/actors/rules1\"\n"},
+
+	// Under rules 1 FactsCleared is unknown: through each door, and to an erased session.
+	{"actors/session/event.go", "type eventType struct {\n", "type eventType struct {\n\tsince uint8\n"},
+	{"actors/session/evolve.go", "env, bad := open(e)", "env, bad := openUnder(e, s.Rules)"},
+	{"actors/session/evolve.go", "return typeOfErased(env.Type)", "return typeOfErased(env.Type, s.Rules)"},
+	{"actors/session/evolve.go", "func open(e Event) (Envelope, *refusal) {\n", `func open(e Event) (Envelope, *refusal) { return openUnder(e, RulesVersion) }
+
+func openUnder(e Event, rules uint8) (Envelope, *refusal) {
+`},
+	{"actors/session/evolve.go", "case of == nil:", "case of == nil || of.since > rules:"},
+	{"actors/session/erase.go", "func typeOfErased(typ string) string {\n	if eventTypeOf(typ) == nil {", "func typeOfErased(typ string, rules uint8) string {\n	if of := eventTypeOf(typ); of == nil || of.since > rules {"},
 }
 
 // overlay writes the edited files, and returns the file that names them for the go command.
@@ -43,7 +75,7 @@ func overlay(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replace[filepath.Join(root, "actors/rules1/backoff.go")] = filepath.Join(root, "e2e/testdata/rules2/backoff.txt")
+	replace[filepath.Join(root, "actors/rules1/rules1.go")] = filepath.Join(root, "e2e/testdata/rules2/rules1.txt")
 	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +93,7 @@ func goCommand(t *testing.T, args ...string) {
 // The test release folds what rules 1 are frozen as, event by event.
 func TestATestReleaseKeepsRules1(t *testing.T) {
 	t.Parallel()
-	goCommand(t, "test", "-count=1", "-vet=off", "-overlay", overlay(t), "../actors/session", "-run", "^TestRules1")
+	goCommand(t, "test", "-count=1", "-vet=off", "-overlay", overlay(t), "../actors/session", "-run", "^TestRules1AreFrozen$")
 }
 
 // retried is the config of runs whose turn fails at once, and is tried four times: after
@@ -75,6 +107,13 @@ func (s *system) lastWait(sid string, run uint32) time.Duration {
 		return v.WaitsFor == "retry" && v.Run != nil && v.Run.Number == run && v.Run.Attempt == 3
 	})
 	return time.Duration(v.Run.RetryAt-v.Clock) * time.Millisecond
+}
+
+func factNames(v session.View) (names []string) {
+	for _, f := range v.Facts {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // An operator moves a session to newer rules while others stay: nothing is folded anew,
@@ -135,6 +174,19 @@ func TestRulesAreAdopted(t *testing.T) {
 			t.Errorf("%s: the last attempt waits %v, want %v", sid, got, want)
 		}
 		s.wantEnd(sid, 2, session.Failed, "overloaded")
+	}
+
+	// So do its events: rules 1 have no FactsCleared, and a FactsSet without clear.
+	for sid, want := range map[string][2][]string{"moved": {{"c"}, nil}, "stays": {{"a"}, {"a"}}} {
+		s.say(session.DoorCtl, sid, session.TypeFactsSet, object{"facts": object{"a": "b"}})
+		set := s.say(session.DoorCtl, sid, session.TypeFactsSet, object{"clear": true, "facts": object{"c": "d"}})
+		if got := factNames(s.at(sid, set)); !slices.Equal(got, want[0]) {
+			t.Errorf("%s: after a FactsSet with clear the facts are %q, want %q", sid, got, want[0])
+		}
+		cleared := s.say(session.DoorCtl, sid, "FactsCleared", object{})
+		if got := factNames(s.at(sid, cleared)); !slices.Equal(got, want[1]) {
+			t.Errorf("%s: after a FactsCleared the facts are %q, want %q", sid, got, want[1])
+		}
 	}
 
 	// A session-actor of this release folds no event of it, and says what to do.

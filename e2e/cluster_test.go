@@ -167,18 +167,30 @@ func (l *load) leadersStepDown() {
 	}
 }
 
-// consumers returns the names of a stream's consumers, sorted.
-func (l *load) consumers(stream string) []string {
+// consumers returns the names of a stream's durable consumers, sorted. Any other is one
+// reader's: what it has not read when its process ends nobody reads.
+func (l *load) consumers(stream string) (names []string) {
 	l.t.Helper()
 	var answer struct {
-		Consumers []string `json:"consumers"`
+		Consumers []struct {
+			Config struct {
+				Durable string `json:"durable_name"`
+			} `json:"config"`
+		} `json:"consumers"`
+		Missing []string `json:"missing"` // their servers did not answer
 	}
-	until(l.t, time.Minute, "the names of consumers of "+stream, func() bool {
-		data, err := ask(l.nc, "$JS.API.CONSUMER.NAMES."+stream, "")
-		return err == nil && json.Unmarshal(data, &answer) == nil && len(answer.Consumers) > 0
+	until(l.t, time.Minute, "the consumers of "+stream, func() bool {
+		answer.Consumers, answer.Missing = nil, nil
+		data, err := ask(l.nc, "$JS.API.CONSUMER.LIST."+stream, "")
+		return err == nil && json.Unmarshal(data, &answer) == nil && len(answer.Consumers) > 0 && len(answer.Missing) == 0
 	})
-	slices.Sort(answer.Consumers)
-	return answer.Consumers
+	for _, c := range answer.Consumers {
+		if c.Config.Durable != "" {
+			names = append(names, c.Config.Durable)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // restarted stops and starts the servers one after the other, each when the

@@ -153,7 +153,7 @@ type StateShown struct {
 	// The state as people see it.
 	View session.View `json:"view"`
 	// The state as it is stored. Its fields are no part of the protocol.
-	Record json.RawMessage `json:"record" lim:"object"`
+	Record json.RawMessage `json:"record,omitempty" lim:"object"`
 }
 
 // Timeline is what took a session's time: spans, in the order in which they began. It has

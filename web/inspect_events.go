@@ -30,6 +30,19 @@ func (c *call) sequence(name string) (uint64, error) {
 	return seq, nil
 }
 
+// flag returns a boolean in the query; absent if there is none.
+func (c *call) flag(name string, absent bool) (bool, error) {
+	text := c.r.URL.Query().Get(name)
+	if text == "" {
+		return absent, nil
+	}
+	value, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, problem(http.StatusBadRequest, CodeBadRequest, "%s: it is true or false", name)
+	}
+	return value, nil
+}
+
 // sequenceInPath returns the sequence in the path.
 func (c *call) sequenceInPath() (uint64, error) {
 	seq, err := strconv.ParseUint(c.r.PathValue("seq"), 10, 64)
@@ -252,6 +265,10 @@ func (c *call) getState() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	whole, err := c.flag("record", true)
+	if err != nil {
+		return nil, err
+	}
 	h, leave, err := c.history()
 	if err != nil {
 		return nil, err
@@ -268,11 +285,11 @@ func (c *call) getState() (any, error) {
 	view := state.View() // with the hash of the whole
 	c.stripView(&view)
 	state.Session = view.Session
-	record, err := codec.ToJSON(state.Bytes())
-	if err != nil {
-		return nil, err
+	shown := StateShown{Seq: h.heads[place].Seq, N: place + 1, View: view}
+	if whole {
+		shown.Record, err = codec.ToJSON(state.Bytes())
 	}
-	return StateShown{Seq: h.heads[place].Seq, N: place + 1, View: view, Record: record}, nil
+	return shown, err
 }
 
 // getDiff returns how two states differ.

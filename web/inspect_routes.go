@@ -56,9 +56,12 @@ var inspectRoutes = []route{
 	},
 	{
 		method: http.MethodGet, path: "/v1/sessions/{sid}/state", name: "getState", right: RightRead, out: "StateShown", inspect: true,
-		doc:   "Returns the state of a session after one of its events. It is folded here, and needs no session-actor.",
-		query: []parameter{{"at", "A sequence: the state after the last event that is not after it; the newest if absent.", sequence}},
-		do:    (*call).getState,
+		doc: "Returns the state of a session after one of its events. It is folded here, and needs no session-actor.",
+		query: []parameter{
+			{"at", "A sequence: the state after the last event that is not after it; the newest if absent.", sequence},
+			{"record", "False leaves the record out. It has a reference to each item of the transcript, so it may be a hundred times as large as the view.", map[string]any{"type": "boolean"}},
+		},
+		do: (*call).getState,
 	},
 	{
 		method: http.MethodGet, path: "/v1/sessions/{sid}/diff", name: "getDiff", right: RightRead, out: "ChangeList", inspect: true,

@@ -126,6 +126,12 @@ func TestInspectStates(t *testing.T) {
 	if newest.Seq != events[len(events)-1].Seq {
 		t.Errorf("the newest is at %d, want %d", newest.Seq, events[len(events)-1].Seq)
 	}
+	var brief web.StateShown
+	w.want(http.StatusOK, &brief, "acme", "GET", "/v1/sessions/s/state?record=false", "")
+	if brief.Record != nil || brief.View.Hash != newest.View.Hash {
+		t.Errorf("without its record the newest state is %s with the record %s, want %s without", brief.View.Hash, brief.Record, newest.View.Hash)
+	}
+	w.refuse(http.StatusBadRequest, "bad_request", "acme", "GET", "/v1/sessions/s/state?record=maybe", "")
 	var same, differ web.ChangeList
 	w.want(http.StatusOK, &same, "acme", "GET", fmt.Sprintf("/v1/sessions/s/diff?a=%d", newest.Seq), "")
 	w.want(http.StatusOK, &differ, "acme", "GET", fmt.Sprintf("/v1/sessions/s/diff?a=%d&b=%d", events[0].Seq, newest.Seq), "")

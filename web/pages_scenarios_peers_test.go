@@ -95,7 +95,7 @@ func TestPageCursorAtEachEventOfAllScenarios(t *testing.T) {
 			rest.ServeHTTP(rw, r)
 		}
 	}))
-	unknown := []string{"/state: 503"}
+	unknown := []string{"/state?record=false: 503"}
 	p := browser.Open(t, phone)
 	p.Do(chromedp.Navigate(url + "/approvals#token=all"))
 	ready(p)
@@ -108,7 +108,7 @@ func TestPageCursorAtEachEventOfAllScenarios(t *testing.T) {
 				all[i] = goldenState{h.Events[i].Seq, of.views[i]}
 			}
 			if n := len(all) - 1; of.views[n].Rules > session.RulesVersion { // a release that knows these shows the last state
-				unknown, all = append(unknown, fmt.Sprintf("/state?at=%d: 503", all[n].Seq)), all[:n]
+				unknown, all = append(unknown, fmt.Sprintf("/state?at=%d&record=false: 503", all[n].Seq)), all[:n]
 			}
 			handler, end := archived(t, h)
 			golden.Store(&all)
@@ -135,7 +135,7 @@ func TestPageCursorAtEachEventOfAllScenarios(t *testing.T) {
 	for _, fault := range unknown {
 		p.IgnoreFaults(fault)
 	}
-	p.IgnoreFaults("/state?at=2: 500")
+	p.IgnoreFaults("/state?at=2&record=false: 500")
 	if t.Logf("%d states of %d files", states, len(files)); states < 1500 {
 		t.Errorf("%d states, which are too few: are the scenarios still there?", states)
 	}
@@ -156,7 +156,7 @@ func installOf(t *testing.T, h scenario.History) string {
 func saysWhatIsMissing(p *browser.Page, sid string) {
 	browser.Value[bool](p, fmt.Sprintf(`import(document.querySelector("script[type=module]").src.replace("app.js", "ui.js")).then(({ go }) => (go("/s/%s?tab=state&at=2"), true))`, sid))
 	p.Eventually(has("main [role=alert]", "a fault of the server"))
-	p.TakeFault("/state?at=2: 500")
+	p.TakeFault("/state?at=2&record=false: 500")
 }
 
 // archived returns a server of a history, and what ends it.

@@ -85,10 +85,8 @@ func (c *call) listing(q url.Values) (o client.IndexOptions, limit int, err erro
 			return wrong("since: it is a time such as 2026-01-31T12:00:00Z")
 		}
 	}
-	if all := q.Get("all"); all != "" {
-		if o.All, err = strconv.ParseBool(all); err != nil {
-			return wrong("all: it is true or false")
-		}
+	if o.All, err = c.flag("all", false); err != nil {
+		return o, 0, err
 	}
 	limit = listDefault
 	if text := q.Get("limit"); text != "" {

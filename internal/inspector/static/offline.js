@@ -51,7 +51,7 @@ export const may = () => false;
 /** @param {string} path */
 export async function get(path) {
   const [, session, a, b] = /^(.+)\/diff\?a=(\d+)&b=(\d+)$/.exec(path) ?? [];
-  if (!session) return JSON.parse(answer(path));
+  if (!session) return JSON.parse(answer(path.replace('&record=false', '')));
   const [before, after] = [a, b].map((at) => JSON.parse(answer(`${session}/state?at=${at}`)).record);
   return changesOf(before, after);
 }

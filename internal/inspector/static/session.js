@@ -60,7 +60,7 @@ function useStateAt(sid, at, seq) {
   if (at) wanted.current = seq || at;
   else if (seq && (caller.value?.file || wanted.current || got.current && got.current < seq)) wanted.current = seq;
   const asks = wanted.current || !caller.value?.file; // a file has no newest state
-  const state = useLoaded(async (stop) => (wanted.current ? get(of(sid, `/state?at=${wanted.current}`), stop) : asks ? get(of(sid, '/state'), stop) : undefined), [sid, wanted.current, asks]);
+  const state = useLoaded(async (stop) => (wanted.current ? get(of(sid, `/state?at=${wanted.current}&record=false`), stop) : asks ? get(of(sid, '/state?record=false'), stop) : undefined), [sid, wanted.current, asks]);
   got.current = state.value?.view.seq ?? 0;
   return state;
 }

@@ -20,6 +20,15 @@ function Diff({ sid, pin, seq }) {
     ${loaded(state, (d) => (d ? html`<${Changes} ...${d} />` : null), 5)}`;
 }
 
+/** The fields of an object, as trees. @param {{ of: object }} props */
+const Fields = ({ of: fields }) => html`<div class="tree">${Object.entries(fields).map(([k, v]) => html`<${Tree} key=${k} name=${k} value=${v} depth=${1} open=${2} />`)}</div>`;
+
+/** The state as it is stored. @param {Pick<Panel, 'sid' | 'seq'>} props */
+function Stored({ sid, seq }) {
+  const state = useLoaded(async (stop) => get(of(sid, `/state?at=${seq}`), stop), [sid, seq]);
+  return loaded(state, (shown) => html`<${Fields} of=${shown.record} />`);
+}
+
 const parts = [['view', 'View'], ['record', 'Record'], ['diff', 'Compare']];
 
 /** @param {Panel} props */
@@ -28,6 +37,6 @@ export function StatePanel({ sid, seq, shown, pin }) {
   const at = parts.some(([id]) => id === part) ? part : 'view';
   return html`<div class="panel-body">
     <div class="row wrap" style=${{ marginBottom: '16px' }} role="group" aria-label="Which form">${parts.map(([id, name]) => html`<button type="button" key=${id} class=${`btn ${id === at ? 'on' : ''}`} aria-pressed=${id === at ? 'true' : 'false'} onClick=${() => setQuery({ part: id === 'view' ? '' : id })}>${name}</button>`)}<span class="label">${at === 'record' ? 'As it is stored: its fields are no part of the protocol.' : at === 'view' ? `As of event ${number(shown.n)}.` : ''}</span></div>
-    ${at === 'diff' ? html`<${Diff} sid=${sid} pin=${pin} seq=${seq} />` : html`<div class="tree" key=${at}>${Object.entries(at === 'view' ? shown.view : shown.record).map(([k, v]) => html`<${Tree} key=${k} name=${k} value=${v} depth=${1} open=${2} />`)}</div>`}
+    ${at === 'diff' ? html`<${Diff} sid=${sid} pin=${pin} seq=${seq} />` : at === 'record' ? html`<${Stored} sid=${sid} seq=${seq} />` : html`<${Fields} of=${shown.view} />`}
   </div>`;
 }

@@ -360,10 +360,11 @@ func logSeq(e aguiEvent) string {
 // typing is a model that writes what it is told to. The attempt of a turn ends with the
 // channel, fails with "!", and fails for good with "!!".
 type typing struct {
-	types chan string
+	types   chan string
+	stopped chan struct{} // an attempt was cancelled
 }
 
-func newTyping() *typing { return &typing{make(chan string)} }
+func newTyping() *typing { return &typing{make(chan string), make(chan struct{}, 1)} }
 
 func (m *typing) ref() refold.ModelRef {
 	return refold.ModelRef{Provider: "typing", Model: "typing", Open: func() (executor.Model, error) { return m, nil }}
@@ -384,6 +385,10 @@ func (m *typing) Generate(ctx context.Context, _ executor.Request, delta func(st
 			delta(word)
 			all.WriteString(word)
 		case <-ctx.Done():
+			select {
+			case m.stopped <- struct{}{}:
+			default:
+			}
 			return executor.Answer{}, ctx.Err()
 		}
 	}
@@ -538,6 +543,11 @@ func TestAGUIEnds(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	checkOrder(t, p.run("run-1", aguiSays("Hi.")))
+	select {
+	case <-m.stopped: // else it may take the next word
+	case <-time.After(time.Minute):
+		t.Fatal("the turn of the cancelled run goes on")
+	}
 	s = p.open("run-2", aguiSays("Again."))
 	m.types <- "!!"
 	if e := s.await(t, "RUN_ERROR"); e.Code == "" || !strings.Contains(e.Message, "the connection broke") {

@@ -131,10 +131,11 @@ func run[T any](p *Page, action chromedp.Action[T]) T {
 // visible is the text of a page, as a person sees it.
 const visible = `document.body?.innerText ?? ""`
 
-// Eventually waits until an expression of JavaScript is true.
+// Eventually waits until an expression of JavaScript is true. One that throws is false: what
+// it looks for may not be there yet.
 func (p *Page) Eventually(expression string) {
 	p.t.Helper()
-	run(p, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	run(p, chromedp.Poll[bool]("(() => { try { return !!("+expression+") } catch { return false } })()", chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience)))
 }
 
 // Text returns the text of the page, as a person sees it.

@@ -71,7 +71,8 @@ func TestKilledOtherwise(t *testing.T) {
 		// The names of children differ between trials, and with them the lanes whose
 		// acknowledgements are points.
 		{"a tree of children", []string{"--conversation", "tree", "--points", "6", "--missed-max", "60"}, 6, 300, []string{"bridge", "session-actor"}},
-		{"a long conversation", []string{"--conversation", "long", "--points", "4"}, 4, 200, []string{"bridge", "session-actor"}},
+		{"a long conversation", []string{"--conversation", "long", "--kill", "actor", "--points", "2"}, 2, 150, []string{"session-actor"}},
+		{"a bridge in a long conversation", []string{"--conversation", "long", "--kill", "bridge", "--points", "2"}, 2, 30, []string{"bridge"}},
 		{"twice", []string{"--kill", "actor,bridge,server", "--points", "2", "--twice", "1", "--missed-max", "25"}, 6, 700, []string{"twice"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

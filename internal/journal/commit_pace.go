@@ -40,8 +40,8 @@ type pace struct {
 
 	since   time.Time     // when single messages proved fast, or were last found not to be slow
 	answers int           // to single messages since then
-	busy    time.Duration // of the time since then until from: when some were pending
-	from    time.Time     // when some were pending again
+	busy    time.Duration // how long messages were pending, between since and from
+	from    time.Time     // begin of the time that is not in busy yet: none was pending before
 }
 
 // takesSample counts a group, and reports whether some of its messages are a sample.
